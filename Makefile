@@ -1,0 +1,31 @@
+# One environment per purpose, made on demand in .venv; every target starts from nothing but Python and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+.venv/base: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/test: .venv/base
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+demo: .venv/base
+	$(BIN)/slotstep compare examples/chat.yaml --policies fcfs,sjf,fair --out out/demo
+
+test: .venv/test
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/base
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv out
