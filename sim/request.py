@@ -42,3 +42,49 @@ class Request:
         if self.arrival < 0:
             return f"request {self.id}: arrival is {self.arrival} ns; expected 0 or later"
         return f"request {self.id}: output is {self.output}; expected at most its own limit {self.max_output}"
+
+
+class Sequence:
+    """How far a request has come on one engine: `computed` token positions out of `known` ones.
+
+    `goal` is the position count at which its last token appears (prompt + output - 1: the last token is
+    never computed), `most` the positions it may come to hold, `peak` the most it ever had computed.
+    `over` marks one whose last token has been generated.
+    While a sequence decodes its progress is implicit: `computed` stays behind, and `base` plus the
+    scheduler's step counter is the true count.
+    """
+
+    __slots__ = (
+        "base",
+        "computed",
+        "decoding",
+        "finish_at",
+        "goal",
+        "index",
+        "known",
+        "last_token",
+        "most",
+        "needs",
+        "over",
+        "pages",
+        "peak",
+        "request",
+        "serial",
+    )
+
+    def __init__(self, request: Request, index: int, overrun: int = 0) -> None:
+        self.request = request
+        self.index = index
+        self.known = request.prompt
+        self.computed = 0
+        self.peak = 0
+        self.goal = request.prompt + request.output - 1
+        self.most = request.prompt + request.max_output - 1 + overrun
+        self.needs = 0
+        self.pages = 0
+        self.serial = -1
+        self.decoding = False
+        self.over = False
+        self.base = 0
+        self.finish_at = 0
+        self.last_token: Nanoseconds = -1

@@ -1,0 +1,43 @@
+"""First come, first served: the fair answer when all requests are alike, and every engine's default.
+
+A preempted sequence goes back to the front: it came before all who wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from sim.policy import Order
+from sim.request import Nanoseconds, Sequence
+
+
+class FirstComeFirstServed(Order):
+    """A line: join at its end, leave at its front."""
+
+    appends = True
+
+    def __init__(self) -> None:
+        self.line: deque[Sequence] = deque()
+
+    def push(self, seq: Sequence, now: Nanoseconds) -> None:  # noqa: ARG002
+        """To the end of the line."""
+        self.line.append(seq)
+
+    def push_back(self, seq: Sequence, now: Nanoseconds) -> None:  # noqa: ARG002
+        """To the front of the line."""
+        self.line.appendleft(seq)
+
+    def head(self, now: Nanoseconds) -> Sequence | None:  # noqa: ARG002
+        """The front of the line."""
+        return self.line[0]
+
+    def pop(self, seq: Sequence) -> None:
+        """The front leaves."""
+        assert self.line.popleft() is seq, "only the head may be popped"
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def __iter__(self) -> Iterator[Sequence]:
+        return iter(self.line)

@@ -1,0 +1,181 @@
+"""What a step costs: from the shape of a batch to nanoseconds. Knows nothing of requests or policies.
+
+Every coefficient is a float in nanoseconds. A step's duration is a fixed part, constant over a run of
+decode steps, plus terms in the context and in the pages, which grow as the run goes on. `step` and `run`
+evaluate the same expression in the same order, so a run of k steps equals k single ones to the
+nanosecond.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import accumulate
+from math import isfinite, sqrt
+from typing import Protocol
+
+import numpy as np
+
+from sim.request import Nanoseconds
+
+SHORT_RUN = 24
+"""Runs up to this long are faster in plain Python than in numpy; both give the same numbers."""
+
+
+class Shape:
+    """What a cost needs to know of a batch.
+
+    decodes        sequences that compute exactly one new token (held ones ride along and count)
+    context        cached positions the decoding sequences attend to, without the new ones
+    chunks         sequences that compute part of a prompt, or recompute
+    chunk_tokens   positions those compute
+    double_work    2 x sum of n x (start + n / 2) over the chunks: attention pairs, doubled to stay whole
+    pages          pages in which the batch has tokens
+    copied         positions copied to splice sequences into a contiguous cache
+    """
+
+    __slots__ = ("chunk_tokens", "chunks", "context", "copied", "decodes", "double_work", "pages")
+
+    def __init__(
+        self,
+        decodes: int = 0,
+        context: int = 0,
+        chunks: int = 0,
+        chunk_tokens: int = 0,
+        double_work: int = 0,
+        pages: int = 0,
+        copied: int = 0,
+    ) -> None:
+        self.decodes = decodes
+        self.context = context
+        self.chunks = chunks
+        self.chunk_tokens = chunk_tokens
+        self.double_work = double_work
+        self.pages = pages
+        self.copied = copied
+
+    def add_chunk(self, start: int, tokens: int) -> None:
+        """Add a chunk of `tokens` positions that follow `start` computed ones."""
+        self.chunks += 1
+        self.chunk_tokens += tokens
+        self.double_work += tokens * (2 * start + tokens)
+
+
+class StepCost(Protocol):
+    """Nanoseconds for a step, and for each of a run of decode steps."""
+
+    def step(self, shape: Shape) -> Nanoseconds:
+        """The duration of one step of this shape, at least 1 ns."""
+
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:
+        """The durations of `steps` decode steps that start from this shape.
+
+        The context grows by `decodes` a step; `growth[j]` pages are added at the start of step j
+        (growth[0] is in `shape` already and is not read).
+        """
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Every step lasts the same: the textbook's engine."""
+
+    duration: Nanoseconds
+
+    def __post_init__(self) -> None:
+        if self.duration < 1:
+            raise ValueError(f"unit is {self.duration} ns; expected at least 1 ns")
+
+    def step(self, shape: Shape) -> Nanoseconds:  # noqa: ARG002
+        """The same duration whatever the batch."""
+        return self.duration
+
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:  # noqa: ARG002
+        """The same duration `steps` times."""
+        return [self.duration] * steps
+
+
+@dataclass(frozen=True)
+class Curve(ABC):
+    """What affine and roofline costs share: terms linear in context and pages beside a fixed part."""
+
+    per_context_token: float = 0.0
+    per_chunk_work: float = 0.0
+    per_sequence: float = 0.0
+    per_page: float = 0.0
+    per_copied_token: float = 0.0
+    host: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isfinite(value) or value < 0:
+                raise ValueError(f"{field.name} is {value} ns; expected 0 or more")
+
+    @abstractmethod
+    def fixed(self, shape: Shape) -> float:
+        """The part of the duration that stays constant over a run of decode steps."""
+
+    def step(self, shape: Shape) -> Nanoseconds:
+        """The duration of one step, rounded half to even, at least 1 ns."""
+        exact = self.fixed(shape) + self.per_context_token * shape.context + self.per_page * shape.pages
+        return max(1, round(exact))
+
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:
+        """The durations of a run of decode steps: `step` of each, at once."""
+        fixed, per_token = self.fixed(shape), self.per_context_token
+        first, last = shape.context, shape.context + steps * shape.decodes
+        if not self.per_page and steps <= SHORT_RUN:
+            if not shape.decodes:
+                return [max(1, round(fixed + per_token * first))] * steps
+            return [max(1, round(fixed + per_token * context)) for context in range(first, last, shape.decodes)]
+        exact = fixed + per_token * (first + shape.decodes * np.arange(steps))
+        if self.per_page:
+            pages = np.fromiter(accumulate(growth[1:], initial=shape.pages), np.int64, steps)
+            exact = exact + self.per_page * pages
+        durations: list[Nanoseconds] = np.maximum(1, np.rint(exact)).astype(np.int64).tolist()
+        return durations
+
+
+@dataclass(frozen=True)
+class Affine(Curve):
+    """A sum of parts: base + host + per decoding sequence + per prefill token + per context token + ..."""
+
+    base: float = 0.0
+    per_prefill_token: float = 0.0
+
+    def fixed(self, shape: Shape) -> float:
+        """base + host + per_sequence x decodes, and what the chunks and copies add."""
+        exact = self.base + self.host + self.per_sequence * shape.decodes
+        if shape.chunks:
+            exact += self.per_prefill_token * shape.chunk_tokens
+            exact += self.per_chunk_work * (shape.double_work / 2)
+        if shape.copied:
+            exact += self.per_copied_token * shape.copied
+        return exact
+
+
+@dataclass(frozen=True)
+class Roofline(Curve):
+    """host + smoothmax(weight_pass, per_token x tokens) + attention + per-sequence work.
+
+    The matrix products of all tokens of a step share one pass over the weights, so the slower of the two
+    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens;
+    per_sequence counts every sequence in the batch.
+    """
+
+    weight_pass: float = 0.0
+    per_token: float = 0.0
+
+    def fixed(self, shape: Shape) -> float:
+        """host + smoothmax(weights, arithmetic) + per_sequence x sequences, and what chunks and copies add."""
+        weights = self.weight_pass * self.weight_pass
+        arithmetic = self.per_token * (shape.decodes + shape.chunk_tokens)
+        arithmetic *= arithmetic
+        exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
+        exact += self.per_sequence * (shape.decodes + shape.chunks)
+        if shape.chunks:
+            exact += self.per_chunk_work * (shape.double_work / 2)
+        if shape.copied:
+            exact += self.per_copied_token * shape.copied
+        return exact

@@ -1,0 +1,165 @@
+"""The seams a policy fills: who goes next (Order), who may enter (Admission), who must leave (Victim).
+
+Three separate axes, each a small object. None of them sees a clock, a random number or the true output
+length; times and step counts are arguments. Knows no policy by name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Protocol
+
+from sim.memory import PagePool
+from sim.request import Nanoseconds, Sequence
+
+Rank = tuple[int | float, ...]
+
+
+class Order(ABC):
+    """The queue of waiting sequences, in the order in which they should be admitted.
+
+    appends         a newcomer never goes before one who waits already
+    counts_service  it wants to hear of admissions and of decoding (the hooks at the end)
+    """
+
+    appends = False
+    counts_service = False
+
+    @abstractmethod
+    def push(self, seq: Sequence, now: Nanoseconds) -> None:
+        """A sequence joins the queue."""
+
+    @abstractmethod
+    def push_back(self, seq: Sequence, now: Nanoseconds) -> None:
+        """A preempted sequence returns to the queue."""
+
+    @abstractmethod
+    def head(self, now: Nanoseconds) -> Sequence | None:
+        """Who goes next; None when nobody may, though some wait (a limit of the policy's own)."""
+
+    @abstractmethod
+    def pop(self, seq: Sequence) -> None:
+        """The sequence that `head` named leaves the queue."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Sequence]:
+        """Everyone who waits, in no promised order."""
+
+    def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:  # noqa: ARG002
+        """When the answer of `head` may change although nobody comes, goes or ends.
+
+        Returns the earliest such time (or None) and the fewest steps of the present batch after which
+        it may (or None). An order that cannot say returns (None, 1).
+        """
+        return None, None
+
+    def admitted(self, seq: Sequence, step: int) -> None:
+        """A sequence got a slot, before step number `step`."""
+
+    def token(self, seq: Sequence, step: int) -> None:
+        """A sequence got a token in the step before `step`, outside of plain decoding."""
+
+    def decoding(self, seq: Sequence, step: int) -> None:
+        """From step number `step` on, a sequence gets one token a step."""
+
+    def paused(self, seq: Sequence, step: int) -> None:
+        """From step number `step` on, it no longer does: it ended, was preempted or got no budget."""
+
+    def left(self, seq: Sequence, step: int) -> None:
+        """A sequence ended, before step number `step`."""
+
+
+class RankedOrder(Order):
+    """An order by a rank that is known on joining and does not change while waiting; ties by arrival."""
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[Rank, int, Sequence]] = []
+
+    @abstractmethod
+    def rank(self, seq: Sequence) -> Rank:
+        """The smaller goes first."""
+
+    def push(self, seq: Sequence, now: Nanoseconds) -> None:  # noqa: ARG002
+        """Join at the place the rank gives."""
+        heappush(self.heap, (self.rank(seq), seq.index, seq))
+
+    def push_back(self, seq: Sequence, now: Nanoseconds) -> None:
+        """Join again, ranked again."""
+        self.push(seq, now)
+
+    def head(self, now: Nanoseconds) -> Sequence | None:  # noqa: ARG002
+        """The smallest rank."""
+        return self.heap[0][2]
+
+    def pop(self, seq: Sequence) -> None:
+        """The smallest rank leaves."""
+        assert heappop(self.heap)[2] is seq, "only the head may be popped"
+
+    def __len__(self) -> int:
+        return len(self.heap)
+
+    def __iter__(self) -> Iterator[Sequence]:
+        return (seq for _, _, seq in self.heap)
+
+
+class Admission(Protocol):
+    """How much memory a sequence must find, and whether it takes all of it at once."""
+
+    reserves: bool
+    """Pages for the whole life are taken at admission and kept; else they are taken as needed."""
+
+    def positions(self, seq: Sequence) -> int:
+        """Token positions for which pages must be free at admission."""
+
+
+@dataclass(frozen=True)
+class Optimistic:
+    """Admit when pages for all tokens known so far are free: a check, not a reservation."""
+
+    reserves: bool = False
+
+    def positions(self, seq: Sequence) -> int:
+        """Prompt and regenerated tokens; nothing for those to come."""
+        return seq.known
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """Admit when pages for prompt and maximum output are free, and keep them: never a preemption."""
+
+    reserves: bool = True
+
+    def positions(self, seq: Sequence) -> int:
+        """Everything the sequence may ever hold."""
+        return seq.most
+
+
+class Victim(Protocol):
+    """Who gives its pages back when they run out."""
+
+    def choose(self, running: Mapping[int, Sequence]) -> Sequence:
+        """One of the running sequences, which come in the order they were admitted."""
+
+
+@dataclass(frozen=True)
+class LastAdmitted:
+    """The last admitted: it has the least to lose, and the head of the line is never the victim of its tail."""
+
+    def choose(self, running: Mapping[int, Sequence]) -> Sequence:
+        """The last in the order of admission."""
+        return running[next(reversed(running))]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One choice on each axis."""
+
+    order: Order
+    admission: Admission = Optimistic()  # noqa: RUF009
+    victim: Victim = LastAdmitted()  # noqa: RUF009

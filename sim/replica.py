@@ -1,0 +1,111 @@
+"""One scheduler on virtual time: plan, wait for what the batch costs, commit.
+
+A decode batch that may repeat is scheduled to its natural end as one event. What could change it earlier
+cuts it at the first step boundary at or after that instant: an earlier wake-up is scheduled, and the old
+one passes unheard because its generation is over. Knows nothing of arrivals or of other replicas.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from enum import IntEnum
+from itertools import accumulate
+
+import simpy
+
+from sim.batch import Batch
+from sim.cost import StepCost
+from sim.request import Nanoseconds, Request
+from sim.scheduler import Scheduler
+
+
+class Rank(IntEnum):
+    """The order of what happens at one instant; SimPy's event priority."""
+
+    COMPLETION = 0
+    ARRIVAL = 3
+    PLANNING = 4
+
+
+class At(simpy.Event):
+    """Calls `action` at an instant, in the order of the ranks."""
+
+    def __init__(self, env: simpy.Environment, delay: Nanoseconds, rank: Rank, action: Callable[[], None]) -> None:
+        self.env = env
+        self.callbacks = [lambda _: action()]
+        self._ok = True
+        self._value = None
+        env.schedule(self, rank, delay)
+
+
+class Replica:
+    """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own."""
+
+    def __init__(self, env: simpy.Environment, scheduler: Scheduler, cost: StepCost, macro: bool = True) -> None:
+        self.env = env
+        self.scheduler = scheduler
+        self.cost = cost
+        self.macro = macro
+        self.batch: Batch | None = None
+        self.durations: list[Nanoseconds] = []
+        self.generation = 0
+        self.planning = False
+
+    def submit(self, request: Request) -> None:
+        """A request arrives now."""
+        may_change = self.scheduler.submit(request, self.env.now)
+        if self.batch is None:
+            self.plan_after_all_else()
+        elif may_change and len(self.durations) > 1:
+            self.cut(self.env.now)
+
+    def plan_after_all_else(self) -> None:
+        """Plan now, once, after every other event of this instant."""
+        if self.planning:
+            return
+        if self.env.peek() > self.env.now:
+            self.plan()
+        else:
+            self.planning = True
+            At(self.env, 0, Rank.PLANNING, self.plan)
+
+    def plan(self) -> None:
+        """Ask for the next batch and set it running."""
+        self.planning = False
+        batch = self.scheduler.plan(self.env.now)
+        if not batch.tokens:
+            self.batch = None
+            return
+        self.batch = batch
+        if self.macro and batch.repeat > 1:
+            growth = [0, *self.scheduler.demand_ahead(batch.repeat - 1)]
+            self.durations = self.cost.run(batch, batch.repeat, growth)
+        else:
+            self.durations = [self.cost.step(batch)]
+        self.wake(sum(self.durations))
+        if batch.until is not None and len(self.durations) > 1:
+            self.cut(batch.until)
+
+    def cut(self, instant: Nanoseconds) -> None:
+        """End the run at the first step boundary at or after an instant."""
+        assert self.batch is not None
+        ends = list(accumulate(self.durations))
+        kept = bisect_left(ends, instant - self.batch.start) + 1
+        if kept < len(ends):
+            del self.durations[kept:]
+            self.wake(self.batch.start + ends[kept - 1] - self.env.now)
+
+    def wake(self, delay: Nanoseconds) -> None:
+        """The batch ends after `delay`; any end scheduled before no longer counts."""
+        self.generation += 1
+        generation = self.generation
+        At(self.env, delay, Rank.COMPLETION, lambda: self.complete(generation))
+
+    def complete(self, generation: int) -> None:
+        """The batch has run: take its results and plan again."""
+        if generation != self.generation:
+            return
+        assert self.batch is not None
+        self.scheduler.commit(self.batch, self.env.now, self.durations)
+        self.plan_after_all_else()
