@@ -1,0 +1,1 @@
+"""Queue policies, one small file each. Knows nothing of files, clocks or engines."""

@@ -20,21 +20,24 @@ class FirstComeFirstServed(Order):
     def __init__(self) -> None:
         self.line: deque[Sequence] = deque()
 
-    def push(self, seq: Sequence, now: Nanoseconds) -> None:  # noqa: ARG002
+    def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """To the end of the line."""
         self.line.append(seq)
 
-    def push_back(self, seq: Sequence, now: Nanoseconds) -> None:  # noqa: ARG002
+    def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """To the front of the line."""
         self.line.appendleft(seq)
 
-    def head(self, now: Nanoseconds) -> Sequence | None:  # noqa: ARG002
+    def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """The front of the line."""
         return self.line[0]
 
     def pop(self, seq: Sequence) -> None:
-        """The front leaves."""
-        assert self.line.popleft() is seq, "only the head may be popped"
+        """Leave the line."""
+        if self.line[0] is seq:
+            self.line.popleft()
+        else:
+            self.line.remove(seq)
 
     def __len__(self) -> int:
         return len(self.line)

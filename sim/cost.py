@@ -86,11 +86,11 @@ class Unit:
         if self.duration < 1:
             raise ValueError(f"unit is {self.duration} ns; expected at least 1 ns")
 
-    def step(self, shape: Shape) -> Nanoseconds:  # noqa: ARG002
+    def step(self, shape: Shape) -> Nanoseconds:
         """The same duration whatever the batch."""
         return self.duration
 
-    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:  # noqa: ARG002
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:
         """The same duration `steps` times."""
         return [self.duration] * steps
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
 
-from sim.memory import PagePool
 from sim.request import Nanoseconds, Sequence
 
 Rank = tuple[int | float, ...]
@@ -29,20 +28,20 @@ class Order(ABC):
     counts_service = False
 
     @abstractmethod
-    def push(self, seq: Sequence, now: Nanoseconds) -> None:
-        """A sequence joins the queue."""
+    def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """A sequence joins the queue; `step` steps have ended so far."""
 
     @abstractmethod
-    def push_back(self, seq: Sequence, now: Nanoseconds) -> None:
+    def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """A preempted sequence returns to the queue."""
 
     @abstractmethod
-    def head(self, now: Nanoseconds) -> Sequence | None:
-        """Who goes next; None when nobody may, though some wait (a limit of the policy's own)."""
+    def head(self, now: Nanoseconds, step: int) -> Sequence | None:
+        """Who goes next, asked only while someone waits; None when nobody may (a limit of the policy's own)."""
 
     @abstractmethod
     def pop(self, seq: Sequence) -> None:
-        """The sequence that `head` named leaves the queue."""
+        """A sequence leaves the queue, from whatever place."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -51,7 +50,7 @@ class Order(ABC):
     def __iter__(self) -> Iterator[Sequence]:
         """Everyone who waits, in no promised order."""
 
-    def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:  # noqa: ARG002
+    def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When the answer of `head` may change although nobody comes, goes or ends.
 
         Returns the earliest such time (or None) and the fewest steps of the present batch after which
@@ -79,33 +78,37 @@ class RankedOrder(Order):
     """An order by a rank that is known on joining and does not change while waiting; ties by arrival."""
 
     def __init__(self) -> None:
-        self.heap: list[tuple[Rank, int, Sequence]] = []
+        self.heap: list[tuple[Rank, int, Sequence]] = []  # some may have left from further back
+        self.waiting: dict[int, Sequence] = {}
 
     @abstractmethod
     def rank(self, seq: Sequence) -> Rank:
-        """The smaller goes first."""
+        """The smaller goes first; the same each time it is asked."""
 
-    def push(self, seq: Sequence, now: Nanoseconds) -> None:  # noqa: ARG002
+    def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join at the place the rank gives."""
+        self.waiting[seq.index] = seq
         heappush(self.heap, (self.rank(seq), seq.index, seq))
 
-    def push_back(self, seq: Sequence, now: Nanoseconds) -> None:
+    def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join again, ranked again."""
-        self.push(seq, now)
+        self.push(seq, now, step)
 
-    def head(self, now: Nanoseconds) -> Sequence | None:  # noqa: ARG002
+    def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """The smallest rank."""
+        while self.heap[0][1] not in self.waiting:
+            heappop(self.heap)
         return self.heap[0][2]
 
     def pop(self, seq: Sequence) -> None:
-        """The smallest rank leaves."""
-        assert heappop(self.heap)[2] is seq, "only the head may be popped"
+        """Leave; the entry in the heap is dropped when it comes to the top."""
+        del self.waiting[seq.index]
 
     def __len__(self) -> int:
-        return len(self.heap)
+        return len(self.waiting)
 
     def __iter__(self) -> Iterator[Sequence]:
-        return (seq for _, _, seq in self.heap)
+        return iter(self.waiting.values())
 
 
 class Admission(Protocol):
@@ -161,5 +164,5 @@ class Policy:
     """One choice on each axis."""
 
     order: Order
-    admission: Admission = Optimistic()  # noqa: RUF009
-    victim: Victim = LastAdmitted()  # noqa: RUF009
+    admission: Admission = Optimistic()
+    victim: Victim = LastAdmitted()

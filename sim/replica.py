@@ -7,7 +7,7 @@ one passes unheard because its generation is over. Knows nothing of arrivals or 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from enum import IntEnum
 from itertools import accumulate
@@ -54,6 +54,8 @@ class Replica:
 
     def submit(self, request: Request) -> None:
         """A request arrives now."""
+        if self.batch is not None and self.scheduler.order.counts_service:
+            self.catch_up(self.batch)
         may_change = self.scheduler.submit(request, self.env.now)
         if self.batch is None:
             self.plan_after_all_else()
@@ -86,6 +88,14 @@ class Replica:
         self.wake(sum(self.durations))
         if batch.until is not None and len(self.durations) > 1:
             self.cut(batch.until)
+
+    def catch_up(self, batch: Batch) -> None:
+        """Book the steps of the run that have ended by now, for an order that counts service."""
+        ends = list(accumulate(self.durations))
+        done = bisect_right(ends, self.env.now - batch.start)
+        if done:
+            self.scheduler.commit_part(batch, batch.start + ends[done - 1], self.durations[:done])
+            del self.durations[:done]
 
     def cut(self, instant: Nanoseconds) -> None:
         """End the run at the first step boundary at or after an instant."""

@@ -105,7 +105,7 @@ class Scheduler:
             return False
         log.event(now, Kind.QUEUED, index)
         nobody_waits = not len(self.order)
-        self.order.push(seq, now)
+        self.order.push(seq, now, self.step)
         need = self.expect(seq)
         if len(self.running) >= self.slots:
             return False
@@ -140,6 +140,12 @@ class Scheduler:
             self.advance(seq, tokens, now)
         self.finish_due(now)
         self.last_commit = now
+
+    def commit_part(self, batch: Batch, now: Nanoseconds, durations: Several[Nanoseconds]) -> None:
+        """The first steps of a run have ended, the last of them now; the same batch goes on."""
+        self.commit(batch, now, durations)
+        batch.start = now
+        self.fill(self.page_demand[self.step % self.pool.page_size])
 
     def check(self) -> None:
         """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
@@ -231,7 +237,7 @@ class Scheduler:
             return
         self.log.event(batch.start, Kind.PREEMPTED, victim.index, victim.computed)
         victim.computed = 0
-        self.order.push_back(victim, batch.start)
+        self.order.push_back(victim, batch.start, self.step)
         self.expect(victim)
 
     def admit_waiting(self, batch: Batch) -> None:
@@ -240,7 +246,7 @@ class Scheduler:
             if not batch.budget:
                 batch.reason = Reason.NO_BUDGET
                 return
-            seq = self.order.head(batch.start)
+            seq = self.order.head(batch.start, self.step)
             if seq is None:
                 batch.reason = Reason.LIMITED
                 return

@@ -43,7 +43,7 @@ class StaticScheduler(Scheduler):
         if self.running:
             return
         while len(self.order) and len(self.running) < self.slots:
-            seq = self.order.head(batch.start)
+            seq = self.order.head(batch.start, self.step)
             if seq is None or not self.pool.can_take(seq.needs):
                 break
             self.admit(seq, batch)
@@ -65,5 +65,3 @@ class StaticScheduler(Scheduler):
             batch.decodes = members
             batch.context = members * (self.longest + self.step - self.formed_at - 1)
         batch.held_rows = self.slots - batch.decode_rows - batch.prefill_rows if members else 0
-
-

@@ -1,0 +1,121 @@
+"""Where every slot-step, every slot-second and every page went: exact sums over the log.
+
+slots x steps = the sum of the rows, in every mode; the same rows in time, where bought = slots x makespan
+and `idle` is the time in which no step ran. Page positions are live + tail + reserved + cached + free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.events import EventLog, Integers, Kind, Reason
+from sim.lives import Lives
+
+ROWS = (
+    "decode",
+    "prefill",
+    "recomputed",
+    "wasted",
+    "held",
+    "no_demand",
+    "no_memory",
+    "no_budget",
+    "blocked",
+    "limited",
+)
+USEFUL = ("decode", "prefill")
+EMPTY_ROW = {
+    Reason.NO_BUDGET: "no_budget",
+    Reason.NO_MEMORY: "no_memory",
+    Reason.BLOCKED: "blocked",
+    Reason.LIMITED: "limited",
+}
+
+
+def makespan(log: EventLog, lives: Lives) -> int:
+    """Nanoseconds from the first queue entry to the last end, be it a request's or a step's."""
+    entries = lives.queued[lives.queued >= 0]
+    if not len(entries):
+        return 0
+    last_step = int(lives.step_ends[-1]) if log.steps else 0
+    return max(last_step, int(lives.finished.max())) - int(entries.min())
+
+
+def waiting_by_step(log: EventLog, lives: Lives) -> Integers:
+    """How many still waited once each step had been planned."""
+    change = np.zeros(len(Kind), np.int64)
+    change[[Kind.QUEUED, Kind.PREEMPTED]] = 1
+    change[Kind.ADMITTED] = -1
+    queue = np.concatenate(([0], np.cumsum(change[lives.kind])))
+    starts = lives.step_ends - log.step_durations()
+    return queue[np.searchsorted(lives.time, starts, side="right")]
+
+
+def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, int]]:
+    """(slot-steps, slot-nanoseconds) by row of the ledger, `bought` first; the second also has `idle`."""
+    span = makespan(log, lives)
+    steps = {"bought": log.slots * log.steps} | dict.fromkeys(ROWS, 0)
+    time = {"bought": log.slots * span} | dict.fromkeys(ROWS, 0)
+    durations = log.step_durations()
+    time["idle"] = log.slots * (span - int(durations.sum()))
+    if not log.steps:
+        return steps, time
+    runs = log.run_table()
+    first = np.cumsum(runs["steps"]) - runs["steps"]
+    lasted = np.add.reduceat(durations, first)
+    empty = np.full(len(first), log.slots)
+    for row in ("decode", "prefill", "recomputed", "held", "no_budget"):
+        steps[row] += int(runs[row] @ runs["steps"])
+        time[row] += int(runs[row] @ lasted)
+        empty -= runs[row]
+    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(log, lives))
+    wanted_steps = np.add.reduceat(wanted, first)
+    wanted_time = np.add.reduceat(wanted * durations, first)
+    for reason, row in EMPTY_ROW.items():
+        here = runs["reason"] == reason
+        steps[row] += int(wanted_steps[here].sum())
+        time[row] += int(wanted_time[here].sum())
+    steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
+    time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
+    return steps, time
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Time-weighted use of the page pool over the makespan; position means add up to pages x page_size."""
+
+    total: int
+    mean_used: float
+    peak_used: int
+    mean_live_fraction: float | None
+    positions: dict[str, float]
+
+
+def pages(log: EventLog, lives: Lives) -> Pages:
+    """Where the pages went: live tokens, unfilled tails, reserved pages without a token, free ones."""
+    span, size = makespan(log, lives), log.page_size
+    if not log.steps:
+        free = {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": 0.0, "free": float(log.pages * size)}
+        return Pages(log.pages, 0.0, 0, None, free)
+    runs, durations = log.run_table(), log.step_durations()
+    first = np.cumsum(runs["steps"]) - runs["steps"]
+    within = np.arange(log.steps) - np.repeat(first, runs["steps"])
+    live = np.repeat(runs["live"], runs["steps"]) + within * np.repeat(runs["tokens"], runs["steps"])
+    filled = log.filled_by_step()
+    spare = np.repeat(runs["pages"] - runs["filled"], runs["steps"])
+    held = filled + spare if log.on_demand else np.repeat(runs["pages"], runs["steps"])
+    weights = durations / span
+
+    def mean(per_step: Integers) -> float:
+        return float(per_step @ weights)
+
+    positions = {
+        "live": mean(live),
+        "tail": mean(filled * size - live),
+        "reserved": mean((held - filled) * size),
+        "cached": 0.0,
+        "free": mean((log.pages - held) * size) + log.pages * size * (1.0 - float(weights.sum())),
+    }
+    return Pages(log.pages, mean(held), int(held.max()), mean(live) / (mean(held) * size), positions)

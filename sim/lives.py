@@ -1,0 +1,166 @@
+"""What became of each request, read from the log as integer arrays: timestamps, tokens, preemptions, gaps.
+
+A gap is the time between two consecutive tokens of one request. A sequence that simply decodes gets a
+token at the end of every step, so its gaps are the distances between step ends over its stints of plain
+decoding; the gaps across a pause or a preemption are events of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sim.events import EventLog, Integers, Kind
+
+NEVER = -1
+
+STATUSES = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
+FINISHED, REJECTED, _, _, WAITING, RUNNING = range(len(STATUSES))
+
+STINT_STARTS = (Kind.FIRST_TOKEN, Kind.RESUMED)
+STINT_ENDS = (Kind.PAUSED, Kind.PREEMPTED, Kind.LOST, Kind.FINISHED)
+
+
+@dataclass(frozen=True)
+class Stints:
+    """Stretches of plain decoding: request, and the half-open range of steps that gave it a token."""
+
+    request: Integers
+    first: Integers
+    end: Integers
+
+
+class Lives:
+    """One entry per request of the log, in order of registration; times in ns, NEVER where there is none."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.time, self.kind, self.request, self.value = log.event_table().T
+
+    def when(self, kind: Kind, first: bool = False) -> Integers:
+        """When `kind` happened to each request, the first or the last time."""
+        chosen = np.flatnonzero(self.kind == kind)
+        if first:
+            chosen = chosen[::-1]
+        times = np.full(len(self.log.requests), NEVER)
+        times[self.request[chosen]] = self.time[chosen]
+        return times
+
+    def count(self, kind: Kind) -> Integers:
+        """How often `kind` happened to each request."""
+        return np.bincount(self.request[self.kind == kind], minlength=len(self.log.requests))
+
+    def values(self, kind: Kind, default: int) -> Integers:
+        """The value of each request's last event of a kind."""
+        chosen = self.kind == kind
+        values = np.full(len(self.log.requests), default)
+        values[self.request[chosen]] = self.value[chosen]
+        return values
+
+    @cached_property
+    def queued(self) -> Integers:
+        """Queue entry."""
+        return self.when(Kind.QUEUED)
+
+    @cached_property
+    def admitted(self) -> Integers:
+        """First admission: a preemption never restarts the wait."""
+        return self.when(Kind.ADMITTED, first=True)
+
+    @cached_property
+    def first_token(self) -> Integers:
+        """First token."""
+        return self.when(Kind.FIRST_TOKEN)
+
+    @cached_property
+    def finished(self) -> Integers:
+        """Completion."""
+        return self.when(Kind.FINISHED)
+
+    @cached_property
+    def ended(self) -> Integers:
+        """Completion, or rejection."""
+        return np.maximum(self.finished, self.when(Kind.REJECTED))
+
+    @cached_property
+    def preemptions(self) -> Integers:
+        """How often each was preempted."""
+        return self.count(Kind.PREEMPTED)
+
+    @cached_property
+    def status(self) -> Integers:
+        """Index into STATUSES."""
+        status = np.full(len(self.log.requests), WAITING)
+        status[self.count(Kind.ADMITTED) > self.preemptions] = RUNNING
+        status[self.finished != NEVER] = FINISHED
+        status[self.count(Kind.REJECTED) > 0] = REJECTED
+        return status
+
+    @cached_property
+    def rejection(self) -> Integers:
+        """Index of the reason of rejection, or NEVER."""
+        return self.values(Kind.REJECTED, NEVER)
+
+    @cached_property
+    def step_ends(self) -> Integers:
+        """When each step ended."""
+        runs, durations = self.log.run_table(), self.log.step_durations()
+        total = np.cumsum(durations)
+        first = np.cumsum(runs["steps"]) - runs["steps"]
+        return total + np.repeat(runs["start"] - (total - durations)[first], runs["steps"])
+
+    @cached_property
+    def token_distances(self) -> Integers:
+        """For each step, the time since the step before it ended."""
+        return np.diff(self.step_ends, prepend=0)
+
+    @cached_property
+    def stints(self) -> Stints:
+        """All stretches of plain decoding."""
+        chosen = np.flatnonzero(np.isin(self.kind, (*STINT_STARTS, *STINT_ENDS)))
+        chosen = chosen[np.argsort(self.request[chosen], kind="stable")]
+        kind, request = self.kind[chosen], self.request[chosen]
+        opens = np.flatnonzero(np.isin(kind, STINT_STARTS))
+        closes = opens + 1
+        cut = (closes >= len(kind)) | (request[np.minimum(closes, len(kind) - 1)] != request[opens])
+        steps_by = np.searchsorted(self.step_ends, self.time[chosen], side="right") - (kind == Kind.LOST)
+        end = np.where(cut, len(self.step_ends), steps_by[np.minimum(closes, len(kind) - 1)])
+        return Stints(request[opens], steps_by[opens], end)
+
+    def decoders_by_step(self, chosen: Integers | slice = slice(None)) -> Integers:
+        """How many of the chosen stints got a token in each step."""
+        steps = len(self.step_ends)
+        first, end = self.stints.first[chosen], self.stints.end[chosen]
+        change = np.bincount(first, minlength=steps + 1) - np.bincount(end, minlength=steps + 1)
+        return np.cumsum(change)[:steps]
+
+    @cached_property
+    def tokens(self) -> Integers:
+        """Tokens that each request was given."""
+        given = np.bincount(self.stints.request, self.stints.end - self.stints.first, len(self.log.requests))
+        return given.astype(np.int64) + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
+
+    @cached_property
+    def largest_gap(self) -> Integers:
+        """The largest time between two consecutive tokens of each request, NEVER with fewer than two."""
+        largest = np.full(len(self.log.requests), NEVER)
+        resumed = self.kind == Kind.RESUMED
+        np.maximum.at(largest, self.request[resumed], self.value[resumed])
+        some = self.stints.end > self.stints.first
+        highest = range_maxima(self.token_distances, self.stints.first[some], self.stints.end[some])
+        np.maximum.at(largest, self.stints.request[some], highest)
+        return largest
+
+
+def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
+    """The maximum of `values` over each non-empty half-open range, by doubling (a sparse table)."""
+    level = np.frexp(end - first)[1] - 1
+    result = np.zeros(len(first), np.int64)
+    table, width = values, 1
+    for depth in range(int(level.max(initial=-1)) + 1):
+        here = level == depth
+        result[here] = np.maximum(table[first[here]], table[end[here] - width])
+        table, width = np.maximum(table[:-width], table[width:]), 2 * width
+    return result

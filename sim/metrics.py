@@ -1,0 +1,277 @@
+"""Figures of a run: pure functions of the event log. Floats and seconds appear here and nowhere before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sim.events import EventLog, Integers, Kind, Reason
+from sim.ledger import USEFUL, makespan, pages, slot_rows, waiting_by_step
+from sim.lives import FINISHED, NEVER, STATUSES, Lives
+from sim.request import SECOND, Nanoseconds
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+PERCENTILES = (50, 90, 95, 99)
+LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s")
+OBJECTIVES = {"wait": "wait_s", "ttft": "ttft_s", "tpot": "tpot_s", "itl": "max_itl_s", "e2e": "e2e_s"}
+
+
+def describe(values: Floats, weights: Integers | None = None) -> dict[str, float | int | None]:
+    """{n, mean, p50, p90, p95, p99, max} of the values that are not NaN, each counted `weights` times.
+
+    Percentiles interpolate linearly between order statistics. Without samples: n is 0, the rest None.
+    """
+    keep = ~np.isnan(values)
+    values = values[keep]
+    counts = np.ones(len(values), np.int64) if weights is None else weights[keep]
+    total = int(counts.sum())
+    if not total:
+        return {"n": 0, "mean": None} | {f"p{p}": None for p in PERCENTILES} | {"max": None}
+    order = np.argsort(values, kind="stable")
+    values, reach = values[order], np.cumsum(counts[order])
+    mean = float(values @ counts[order]) / total
+    spots = np.array(PERCENTILES) / 100 * (total - 1)
+    below = np.floor(spots).astype(np.int64)
+    low = values[np.searchsorted(reach, below, side="right")]
+    high = values[np.searchsorted(reach, np.minimum(below + 1, total - 1), side="right")]
+    found = low + (high - low) * (spots - below)
+    largest = float(values[np.flatnonzero(counts[order])[-1]])
+    quantiles = {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
+    return {"n": total, "mean": mean} | quantiles | {"max": largest}
+
+
+def seconds(nanoseconds: Integers) -> Floats:
+    """Nanoseconds as seconds, NaN where there are none."""
+    result: Floats = np.where(nanoseconds < 0, np.nan, nanoseconds / SECOND)
+    return result
+
+
+def between(start: Integers, end: Integers) -> Integers:
+    """The time from start to end, NEVER where either is missing."""
+    return np.where((start < 0) | (end < 0), NEVER, end - start)
+
+
+def request_latencies(lives: Lives) -> dict[str, Floats]:
+    """Seconds for each request: wait, TTFT, TPOT, E2E and its largest gap; NaN where undefined."""
+    decode_time = between(lives.first_token, lives.finished)
+    several = lives.tokens > 1
+    tpot = np.where(several, seconds(decode_time) / np.maximum(lives.tokens - 1, 1), np.nan)
+    return {
+        "wait_s": seconds(between(lives.queued, lives.admitted)),
+        "ttft_s": seconds(between(lives.queued, lives.first_token)),
+        "tpot_s": tpot,
+        "e2e_s": seconds(between(lives.queued, lives.finished)),
+        "max_itl_s": seconds(lives.largest_gap),
+    }
+
+
+def objectives_met(lives: Lives, objectives: Mapping[str, Nanoseconds]) -> Bools:
+    """Which requests finished and met every objective (keys of OBJECTIVES).
+
+    A request of one token has no TPOT and no gap, so it cannot miss those.
+    """
+    latencies = request_latencies(lives)
+    met = lives.status == FINISHED
+    for name, limit in objectives.items():
+        latency = latencies[OBJECTIVES[name]]
+        if name in ("tpot", "itl"):
+            met &= np.isnan(latency) | (latency <= limit / SECOND)
+        else:
+            met &= latency <= limit / SECOND
+    return met
+
+
+def status_counts(lives: Lives, chosen: Bools) -> dict[str, int]:
+    """How many of the chosen requests were injected, and what became of them."""
+    counts = np.bincount(lives.status[chosen], minlength=len(STATUSES))
+    return {"injected": int(chosen.sum())} | dict(zip(STATUSES, counts.tolist(), strict=True))
+
+
+def gaps(lives: Lives, chosen: Bools) -> dict[str, float | int | None]:
+    """Gaps between consecutive tokens, pooled over the chosen requests."""
+    stints = np.flatnonzero(chosen[lives.stints.request])
+    resumed = (lives.kind == Kind.RESUMED) & chosen[lives.request]
+    values = np.concatenate((lives.token_distances, lives.value[resumed])) / SECOND
+    weights = np.concatenate((lives.decoders_by_step(stints), np.ones(int(resumed.sum()), np.int64)))
+    return describe(values, weights)
+
+
+def latency_summary(lives: Lives, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
+    """Each of LATENCIES described over the chosen requests."""
+    described = {name: describe(values[chosen]) for name, values in latencies.items()}
+    described["itl_s"] = gaps(lives, chosen)
+    return {name: described[name] for name in LATENCIES}
+
+
+def tenant_summary(lives: Lives, latencies: Mapping[str, Floats]) -> dict[str, Any]:
+    """Request counts and latencies by tenant, in order of first appearance."""
+    codes, names = pd.factorize(np.array([request.tenant for request in lives.log.requests], dtype=object))
+    tenants = {}
+    for code, name in enumerate(names):
+        chosen = codes == code
+        tenants[str(name)] = {"requests": status_counts(lives, chosen)} | latency_summary(lives, latencies, chosen)
+    return tenants
+
+
+def token_counts(log: EventLog, lives: Lives) -> dict[str, int]:
+    """Token positions: prompts of finished requests, tokens delivered, positions computed, and what was in vain."""
+    runs = log.run_table()
+    prompts = np.array([request.prompt for request in log.requests], np.int64)
+    finished = lives.status == FINISHED
+    return {
+        "prompt": int(prompts[finished].sum()),
+        "output": int(lives.tokens.sum()),
+        "computed": int(runs["tokens"] @ runs["steps"]),
+        "recomputed": int(runs["redone"] @ runs["steps"]),
+        "cached": 0,
+        "padding": int(runs["padding"] @ runs["steps"]),
+        "lost": int((lives.kind == Kind.LOST).sum()),
+    }
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole, None when there is no whole."""
+    return part / whole if whole else None
+
+
+def summary(log: EventLog, objectives: Mapping[str, Nanoseconds] | None = None) -> dict[str, Any]:
+    """Everything a run is judged by, as plain numbers; times in seconds.
+
+    `objectives` (keys of OBJECTIVES, nanoseconds) decide attainment and goodput, which are None without.
+    """
+    lives = Lives(log)
+    everyone = np.ones(len(log.requests), bool)
+    latencies = request_latencies(lives)
+    span = makespan(log, lives)
+    slot_steps, slot_time = slot_rows(log, lives)
+    use = pages(log, lives)
+    tokens = token_counts(log, lives)
+    met = int(objectives_met(lives, objectives).sum()) if objectives else None
+    reasons = np.bincount(lives.rejection[lives.rejection != NEVER], minlength=len(log.reasons))
+    return {
+        "log_sha256": log.sha256(),
+        "steps": log.steps,
+        "makespan_s": span / SECOND,
+        "occupancy": ratio(sum(slot_steps[row] for row in USEFUL), slot_steps["bought"]),
+        "preemptions": int(lives.preemptions.sum()),
+        "goodput_per_s": None if met is None else ratio(met * SECOND, span),
+        "requests": status_counts(lives, everyone),
+        "rejections": dict(zip(log.reasons, reasons.tolist(), strict=True)),
+        "slot_steps": slot_steps,
+        "slot_seconds": {row: time / SECOND for row, time in slot_time.items()},
+        "pages": {
+            "total": use.total,
+            "mean_used": use.mean_used,
+            "peak_used": use.peak_used,
+            "mean_live_fraction": use.mean_live_fraction,
+            "positions": use.positions,
+        },
+        "tokens": tokens,
+        "tokens_per_slot_step": ratio(tokens["output"], slot_steps["bought"]),
+        "attainment": None if met is None else ratio(met, len(log.requests)),
+        "rates": {
+            "finished_per_s": ratio(int((lives.status == FINISHED).sum()) * SECOND, span),
+            "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),
+        },
+        **latency_summary(lives, latencies, everyone),
+        "max_itl_s": describe(latencies["max_itl_s"]),
+        "tenants": tenant_summary(lives, latencies),
+    }
+
+
+def requests_frame(log: EventLog) -> pd.DataFrame:
+    """One row per injected request in order of arrival: what was asked, what became of it, its latencies.
+
+    Timestamps are nullable integers in ns, latencies floats in seconds (NaN where undefined).
+    """
+    lives = Lives(log)
+    asked = log.requests
+    stamps = {
+        "queued_ns": lives.queued,
+        "admitted_ns": lives.admitted,
+        "first_token_ns": lives.first_token,
+        "ended_ns": lives.ended,
+    }
+    return pd.DataFrame(
+        {
+            "id": pd.array([request.id for request in asked], dtype="str"),
+            "tenant": pd.array([request.tenant for request in asked], dtype="str"),
+            "prompt": np.array([request.prompt for request in asked], np.int64),
+            "output": np.array([request.output for request in asked], np.int64),
+            "tokens": lives.tokens,
+            "status": pd.array([STATUSES[status] for status in lives.status], dtype="str"),
+            "reason": pd.array([log.reasons[r] if r != NEVER else "" for r in lives.rejection], dtype="str"),
+            **{name: pd.arrays.IntegerArray(times.copy(), times == NEVER) for name, times in stamps.items()},
+            "preemptions": lives.preemptions,
+            **request_latencies(lives),
+        }
+    )
+
+
+def steps_frame(log: EventLog) -> pd.DataFrame:
+    """One row per step: when, how long, what its slots did, how many waited, its tokens and its pages."""
+    lives = Lives(log)
+    runs, durations = log.run_table(), log.step_durations()
+    steps = runs["steps"]
+    first = np.cumsum(steps) - steps
+    within = np.arange(log.steps) - np.repeat(first, steps)
+
+    def per_step(name: str, growth: str | None = None) -> Integers:
+        values = np.repeat(runs[name], steps)
+        return values if growth is None else values + within * np.repeat(runs[growth], steps)
+
+    filled = log.filled_by_step() if log.steps else np.zeros(0, np.int64)
+    spare = np.repeat(runs["pages"] - runs["filled"], steps)
+    names = np.array([reason.name.lower() for reason in Reason], dtype=object)
+    return pd.DataFrame(
+        {
+            "start_ns": lives.step_ends - durations,
+            "duration_ns": durations.copy(),
+            **{row: per_step(row) for row in ("decode", "prefill", "recomputed", "held", "no_budget")},
+            "waiting": waiting_by_step(log, lives),
+            "reason": pd.array(names[per_step("reason")], dtype="str"),
+            "tokens": per_step("tokens"),
+            "context": per_step("context", "decode"),
+            "live": per_step("live", "tokens"),
+            "pages_used": filled + spare if log.on_demand else per_step("pages"),
+        }
+    )
+
+
+def slots_frame(log: EventLog) -> pd.DataFrame:
+    """One row per stay of a sequence in a slot; at admission it takes the lowest free one.
+
+    `completed_ns` is its last token, `released_ns` when the slot was free again; a preempted stay ends with
+    both at once and status "preempted".
+    """
+    free = list(range(log.slots))
+    stays: dict[int, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for time, kind, index, _ in log.event_table().tolist():
+        if kind == Kind.ADMITTED:
+            request = log.requests[index]
+            stay = {"slot": heappop(free), "id": request.id, "tenant": request.tenant, "status": "running"}
+            stays[index] = stay | dict.fromkeys(("admitted_ns", "first_token_ns", "completed_ns", "released_ns"))
+            stays[index]["admitted_ns"] = time
+            rows.append(stays[index])
+        elif kind == Kind.FIRST_TOKEN:
+            stays[index]["first_token_ns"] = time
+        elif kind in (Kind.FINISHED, Kind.LOST):
+            stays[index]["status"] = "finished"
+            stays[index]["completed_ns"] = stays[index]["completed_ns"] or time
+        elif kind in (Kind.RELEASED, Kind.PREEMPTED):
+            stay = stays.pop(index)
+            stay["released_ns"] = time
+            if kind == Kind.PREEMPTED:
+                stay |= {"status": "preempted", "completed_ns": time}
+            heappush(free, stay["slot"])
+    columns = {"slot": "int64", "id": "str", "tenant": "str", "status": "str"}
+    columns |= dict.fromkeys(("admitted_ns", "first_token_ns", "completed_ns", "released_ns"), "Int64")
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
