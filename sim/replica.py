@@ -92,8 +92,14 @@ class Replica:
     def catch_up(self, batch: Batch) -> None:
         """Book the steps of the run that have ended by now, for an order that counts service."""
         ends = list(accumulate(self.durations))
-        done = bisect_right(ends, self.env.now - batch.start)
-        if done:
+        elapsed = self.env.now - batch.start
+        done = bisect_right(ends, elapsed)
+        if not done:
+            return
+        if ends[done - 1] == elapsed:
+            del self.durations[done:]
+            self.finish(batch)
+        else:
             self.scheduler.commit_part(batch, batch.start + ends[done - 1], self.durations[:done])
             del self.durations[:done]
 
@@ -114,8 +120,12 @@ class Replica:
 
     def complete(self, generation: int) -> None:
         """The batch has run: take its results and plan again."""
-        if generation != self.generation:
-            return
-        assert self.batch is not None
-        self.scheduler.commit(self.batch, self.env.now, self.durations)
-        self.plan_after_all_else()
+        if generation == self.generation and self.batch is not None:
+            self.finish(self.batch)
+            self.plan_after_all_else()
+
+    def finish(self, batch: Batch) -> None:
+        """Take the batch's results."""
+        self.generation += 1
+        self.batch = None
+        self.scheduler.commit(batch, self.env.now, self.durations)
