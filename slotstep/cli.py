@@ -1,0 +1,214 @@
+"""The command line: `slotstep run`, `slotstep compare`, `slotstep trace fetch`.
+
+Answers go to standard output, all else to standard error. What is wrong with an input is one line and exit
+code 2; a fault of slotstep's own is a traceback and exit code 1. Heavy imports are inside the commands.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.request import Request
+    from slotstep.result import Result
+    from slotstep.scenario import Scenario
+
+app = typer.Typer(
+    help="What did the slots of an LLM serving engine do, and what would they do under another policy?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+traces_app = typer.Typer(help="Public request traces.", no_args_is_help=True)
+app.add_typer(traces_app, name="trace")
+
+ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in engine.slots=8. May be repeated."),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Read the requests from FILE instead, in the format of the scenario's trace, or azure if its "
+        "workload is none; the workload's scale_rate, first, between and max_output still apply.",
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Write summary, tables, resolved scenario and figures here."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0, 2 for bad input, 1 for a fault of slotstep's own."""
+    from traces.errors import BadInput
+
+    try:
+        app(arguments)
+    except BadInput as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def refuse(reason: str) -> None:
+    """Say on one line what is wrong with the input, and exit with 2."""
+    print("error:", " ".join(reason.split()), file=sys.stderr)
+    sys.exit(2)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and exit, if it is wanted."""
+    if wanted:
+        print(f"slotstep {version('slotstep')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """The options that every command shares."""
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    settings: Settings = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run under this policy instead of the scenario's.")
+    ] = None,
+    trace: TraceFile = None,
+    out: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a scenario and say where its slots, pages and time went."""
+    loaded = open_scenario(scenario, settings, trace)
+    if policy is not None:
+        loaded = loaded.with_policy(policy)
+    (result,) = simulate([loaded], [out] if out else [])
+    if out:
+        result.save(out)
+        say(f"written to {out}")
+    if as_json:
+        print_json(result.summary)
+    else:
+        from reports import table
+
+        show(table.summary_table(result.summary), table.ledger_bar(result.summary))
+
+
+@app.command()
+def compare(
+    scenario: ScenarioFile,
+    policies: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="The policies; the scenario's own keeps its options, the others take their defaults.",
+        ),
+    ],
+    settings: Settings = None,
+    trace: TraceFile = None,
+    out: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate the same requests under several policies and say which wins what."""
+    from slotstep.result import save_all
+
+    loaded = open_scenario(scenario, settings, trace)
+    names = policy_names(policies)
+    scenarios = [loaded.with_policy(name) for name in names]
+    results = simulate(scenarios, [out / name for name in names] if out else [])
+    if out:
+        save_all(results, out)
+        say(f"written to {out}")
+    summaries = [result.summary for result in results]
+    if as_json:
+        print_json({"runs": summaries})
+    else:
+        from reports import table
+
+        show(table.comparison_table(summaries))
+
+
+@traces_app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="azure-2023-conv or azure-2023-code.")],
+) -> None:
+    """Download a public trace unless it is here already, check it, and print the name of its file."""
+    from traces.fetch import fetch as download
+
+    print(download(name))
+
+
+def open_scenario(path: Path, settings: Sequence[str] | None, trace: Path | None) -> Scenario:
+    """The scenario of a file with the overrides of the command line."""
+    from slotstep.scenario import load
+
+    return load(path, settings or (), trace)
+
+
+def policy_names(listed: str) -> list[str]:
+    """The names in a comma-separated list; raises BadInput for none, an empty or a repeated one."""
+    from traces.errors import BadInput
+
+    names = [name.strip() for name in listed.split(",")]
+    if not all(names):
+        raise BadInput(f"--policies {listed}: expected names separated by commas, such as fcfs,sjf,fair")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated:
+        raise BadInput(f"--policies {listed}: {repeated} is there twice; expected each policy once")
+    return names
+
+
+def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Result]:
+    """Run the same requests under scenarios that differ in policy; `folders` are tried before the first."""
+    from slotstep import engine
+    from slotstep.progress import Meter
+    from slotstep.result import prepare
+
+    workload: list[Request] = engine.requests(scenarios[0])
+    for folder in folders:
+        prepare(folder)
+    results = []
+    for scenario in scenarios:
+        with Meter(scenario.policy.name, len(workload)) as meter:
+            results.append(engine.run(scenario, workload, meter))
+    return results
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def show(*parts: RenderableType) -> None:
+    """Tables on standard output, as wide as the terminal."""
+    from rich.console import Console
+
+    console = Console()
+    for part in parts:
+        console.print(part)
+
+
+def say(words: str) -> None:
+    """A remark on standard error."""
+    print(words, file=sys.stderr)

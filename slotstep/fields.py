@@ -1,0 +1,104 @@
+"""The kinds of value a scenario holds, each read from YAML with its own words for what was expected.
+
+Knows nothing of the scenario's keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+
+from slotstep import units
+from slotstep.document import brief
+
+MOST = 10**15
+
+
+class Section(BaseModel):
+    """A part of a scenario: its keys are known, and it never changes."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class UnknownKeyError(ValueError):
+    """`key` is not one of `known`, below the field whose validator raises this."""
+
+    def __init__(self, key: str, known: list[str]) -> None:
+        super().__init__(f"{key}: unknown key")
+        self.key = key
+        self.known = known
+
+
+def number(value: object, expected: str = "a number") -> int | float:
+    """`value` if it is a finite number or text that reads as one; raises ValueError otherwise."""
+    read: object = value
+    if isinstance(value, str):
+        try:
+            read = int(value)
+        except ValueError:
+            try:
+                read = float(value)
+            except ValueError:
+                read = None
+    if isinstance(read, bool) or not isinstance(read, int | float) or not math.isfinite(read):
+        raise ValueError(f"found {brief(value)}; expected {expected}")
+    return read
+
+
+def whole(least: int) -> Callable[[object], int]:
+    """A reader of whole numbers from `least` to MOST."""
+
+    def read(value: object) -> int:
+        expected = f"a whole number of at least {least}"
+        found = number(value, expected)
+        if found != int(found) or found < least:
+            raise ValueError(f"found {brief(value)}; expected {expected}")
+        if found > MOST:
+            raise ValueError(f"found {brief(value)}; expected at most {MOST}")
+        return int(found)
+
+    return read
+
+
+def positive(value: object) -> float:
+    """`value` as a float above 0; raises ValueError otherwise."""
+    found = float(number(value, "a number above 0"))
+    if found <= 0:
+        raise ValueError(f"found {brief(value)}; expected a number above 0")
+    return found
+
+
+def label(value: object) -> str:
+    """`value` as a name: text, or a whole number as its digits; raises ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise ValueError(f"found {brief(value)}; expected text, in quotes if need be")
+    return str(value)
+
+
+def truth(value: object) -> bool:
+    """`value` if it is true or false; raises ValueError otherwise."""
+    if not isinstance(value, bool):
+        raise ValueError(f"found {brief(value)}; expected true or false")
+    return value
+
+
+def sequence(value: object) -> Any:
+    """`value` as a tuple if it is a list; raises ValueError otherwise."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"found {brief(value)}; expected a list")
+    return tuple(value)
+
+
+AS_TEXT = PlainSerializer(units.text, return_type=str, when_used="json")
+"""Durations are text again in JSON and YAML, nanoseconds in Python."""
+
+Count = Annotated[int, BeforeValidator(whole(1))]
+Seed = Annotated[int, BeforeValidator(whole(0))]
+Positive = Annotated[float, BeforeValidator(positive)]
+Label = Annotated[str, BeforeValidator(label)]
+Truth = Annotated[bool, BeforeValidator(truth)]
+Time = Annotated[int, BeforeValidator(units.nanoseconds), AS_TEXT]
+Coefficient = Annotated[float, BeforeValidator(units.coefficient), AS_TEXT]

@@ -1,0 +1,119 @@
+"""What a run gave: the log, and the summary, frames and files made of it. Simulates nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim import metrics
+from sim.events import EventLog
+from slotstep import document
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from slotstep.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run of one scenario under one policy; `log` is everything that happened, the rest is made of it."""
+
+    scenario: Scenario
+    log: EventLog
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        return self.scenario.policy.name
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
+        objectives = self.scenario.objectives.model_dump(exclude_none=True)
+        return {
+            "scenario": self.scenario.name,
+            "policy": self.policy,
+            "seed": self.scenario.seed,
+            **metrics.summary(self.log, objectives or None),
+        }
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """One row per request that was sent; see `sim.metrics.requests_frame`."""
+        return metrics.requests_frame(self.log)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row per step; see `sim.metrics.steps_frame`."""
+        return metrics.steps_frame(self.log)
+
+    @cached_property
+    def slots(self) -> pd.DataFrame:
+        """One row per stay of a request in a slot; see `sim.metrics.slots_frame`."""
+        return metrics.slots_frame(self.log)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the run into `folder`, which is made if need be; returns the files written.
+
+        requests.parquet, steps.parquet, scenario.yaml (resolved), the figures as PNG, and summary.json last.
+        Each is whole or absent. Raises BadInput for a folder that cannot be written.
+        """
+        from reports import files
+
+        folder = Path(folder)
+        prepare(folder)
+        return [
+            files.write_parquet(folder / "requests.parquet", self.requests),
+            files.write_parquet(folder / "steps.parquet", self.steps),
+            files.write_text(folder / "scenario.yaml", document.dump(self.scenario.resolved())),
+            *draw({self.policy: self}, folder),
+            files.write_json(folder / "summary.json", self.summary),
+        ]
+
+
+def save_all(results: Sequence[Result], folder: str | Path) -> list[Path]:
+    """Write runs of one scenario into `folder`: each into one named by its policy, and how they compare.
+
+    The comparison is comparison.md and the figures of all runs. Returns the files; raises as `Result.save`.
+    """
+    from reports import files, table
+
+    folder = Path(folder)
+    written = [path for result in results for path in result.save(folder / result.policy)]
+    compared = table.comparison_markdown([result.summary for result in results])
+    written += draw({result.policy: result for result in results}, folder)
+    return [*written, files.write_text(folder / "comparison.md", compared)]
+
+
+def draw(results: Mapping[str, Result], folder: Path) -> list[Path]:
+    """Write the figures of one run or of several side by side, by name, into a folder; returns the files.
+
+    timeline.png, latencies.png and ledger.png. Raises OSError for a folder that cannot be written.
+    """
+    from reports import figures
+
+    summaries = {name: result.summary for name, result in results.items()}
+    shares = {name: summary["occupancy"] for name, summary in summaries.items() if summary["steps"]}
+    stays = {name: (result.slots, result.scenario.engine.slots) for name, result in results.items()}
+    pictures = {
+        "timeline": figures.slot_timeline(stays, shares),
+        "latencies": figures.latency_distributions({name: run.requests for name, run in results.items()}),
+        "ledger": figures.ledger(summaries),
+    }
+    return figures.write(pictures, folder)
+
+
+def prepare(folder: Path) -> None:
+    """Make `folder` and try that it can be written; raises BadInput if it cannot."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be written: {error.strerror}") from error
