@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
+
 from sim.cost import Shape
 from sim.events import Reason
 from sim.request import Nanoseconds, Sequence
+
+NO_GROWTH = array("q", [0])
 
 
 class Batch(Shape):
@@ -17,39 +21,29 @@ class Batch(Shape):
     reason     why the admission pass ended with someone still waiting
     repeat     steps after which the plan must be made again, at the latest
     until      time after which it must be, at the first step boundary (or None)
+    growth     pages that each of the `repeat` steps begins to fill, beside those the plan has filled (0 first)
 
     The rest is the row of the log (`sim.events.RUN`): slots by what they do, positions, pages.
     """
 
-    __slots__ = (
-        "budget",
-        "decode_rows",
-        "held_rows",
-        "idle_rows",
-        "padding",
-        "preempted",
-        "prefill_rows",
-        "reason",
-        "recomputed_rows",
-        "redone",
-        "repeat",
-        "start",
-        "tokens",
-        "until",
-        "work",
-    )
+    preempted = False
+    reason = Reason.NO_DEMAND
+    repeat = 1
+    until: Nanoseconds | None = None
+    growth: array[int] = NO_GROWTH
+    decode_rows = 0
+    prefill_rows = 0
+    recomputed_rows = 0
+    held_rows = 0
+    idle_rows = 0
+    tokens = 0
+    redone = 0
+    padding = 0
 
     def __init__(self, start: Nanoseconds, budget: int) -> None:
-        super().__init__()
         self.start = start
         self.budget = budget
         self.work: list[tuple[Sequence, int]] = []
-        self.preempted = False
-        self.reason = Reason.NO_DEMAND
-        self.repeat = 1
-        self.until: Nanoseconds | None = None
-        self.decode_rows = self.prefill_rows = self.recomputed_rows = self.held_rows = self.idle_rows = 0
-        self.tokens = self.redone = self.padding = 0
 
     def withdraw(self, seq: Sequence) -> int:
         """Take back what the step would have computed for this sequence; returns those tokens."""

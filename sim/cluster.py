@@ -33,7 +33,7 @@ class Arrivals:
             raise ValueError(f"request {self.due.id} arrives before the one ahead of it; expected order of arrival")
         At(self.env, delay, Rank.ARRIVAL, self.arrive)
 
-    def arrive(self) -> None:
+    def arrive(self, _: simpy.Event) -> None:
         """One request arrives; the next is scheduled first, so that all of one instant precede its plan."""
         request = self.due
         assert request is not None

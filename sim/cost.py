@@ -9,6 +9,7 @@ nanosecond.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
@@ -35,25 +36,13 @@ class Shape:
     copied         positions copied to splice sequences into a contiguous cache
     """
 
-    __slots__ = ("chunk_tokens", "chunks", "context", "copied", "decodes", "double_work", "pages")
-
-    def __init__(
-        self,
-        decodes: int = 0,
-        context: int = 0,
-        chunks: int = 0,
-        chunk_tokens: int = 0,
-        double_work: int = 0,
-        pages: int = 0,
-        copied: int = 0,
-    ) -> None:
-        self.decodes = decodes
-        self.context = context
-        self.chunks = chunks
-        self.chunk_tokens = chunk_tokens
-        self.double_work = double_work
-        self.pages = pages
-        self.copied = copied
+    decodes = 0
+    context = 0
+    chunks = 0
+    chunk_tokens = 0
+    double_work = 0
+    pages = 0
+    copied = 0
 
     def add_chunk(self, start: int, tokens: int) -> None:
         """Add a chunk of `tokens` positions that follow `start` computed ones."""
@@ -68,7 +57,7 @@ class StepCost(Protocol):
     def step(self, shape: Shape) -> Nanoseconds:
         """The duration of one step of this shape, at least 1 ns."""
 
-    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The durations of `steps` decode steps that start from this shape.
 
         The context grows by `decodes` a step; `growth[j]` pages are added at the start of step j
@@ -90,9 +79,9 @@ class Unit:
         """The same duration whatever the batch."""
         return self.duration
 
-    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The same duration `steps` times."""
-        return [self.duration] * steps
+        return array("q", [self.duration]) * steps
 
 
 @dataclass(frozen=True)
@@ -121,20 +110,18 @@ class Curve(ABC):
         exact = self.fixed(shape) + self.per_context_token * shape.context + self.per_page * shape.pages
         return max(1, round(exact))
 
-    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> list[Nanoseconds]:
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The durations of a run of decode steps: `step` of each, at once."""
         fixed, per_token = self.fixed(shape), self.per_context_token
         first, last = shape.context, shape.context + steps * shape.decodes
         if not self.per_page and steps <= SHORT_RUN:
-            if not shape.decodes:
-                return [max(1, round(fixed + per_token * first))] * steps
-            return [max(1, round(fixed + per_token * context)) for context in range(first, last, shape.decodes)]
+            contexts = range(first, last, shape.decodes) if shape.decodes else [first] * steps
+            return array("q", [max(1, round(fixed + per_token * context)) for context in contexts])
         exact = fixed + per_token * (first + shape.decodes * np.arange(steps))
         if self.per_page:
             pages = np.fromiter(accumulate(growth[1:], initial=shape.pages), np.int64, steps)
             exact = exact + self.per_page * pages
-        durations: list[Nanoseconds] = np.maximum(1, np.rint(exact)).astype(np.int64).tolist()
-        return durations
+        return array("q", np.maximum(1, np.rint(exact)).astype(np.int64).tobytes())
 
 
 @dataclass(frozen=True)

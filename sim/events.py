@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -121,7 +120,7 @@ class EventLog:
         """In the next step, request `index` computes `tokens` positions after `start` (0: it got no budget)."""
         self.chunks.extend((len(self.durations), index, start, tokens))
 
-    def run(self, row: tuple[int, ...], durations: Sequence[Nanoseconds], growth: Sequence[int]) -> None:
+    def run(self, row: tuple[int, ...], durations: array[Nanoseconds], growth: array[int]) -> None:
         """Steps with the same batch: a row of RUN, each step's duration and the pages it began to fill.
 
         growth[0] is 0: what the first step fills is in the row.

@@ -2,11 +2,12 @@
 
 A decode batch that may repeat is scheduled to its natural end as one event. What could change it earlier
 cuts it at the first step boundary at or after that instant: an earlier wake-up is scheduled, and the old
-one passes unheard because its generation is over. Knows nothing of arrivals or of other replicas.
+one passes unheard because it is no longer the batch's end. Knows nothing of arrivals or of other replicas.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from enum import IntEnum
@@ -31,9 +32,11 @@ class Rank(IntEnum):
 class At(simpy.Event):
     """Calls `action` at an instant, in the order of the ranks."""
 
-    def __init__(self, env: simpy.Environment, delay: Nanoseconds, rank: Rank, action: Callable[[], None]) -> None:
+    def __init__(
+        self, env: simpy.Environment, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None]
+    ) -> None:
         self.env = env
-        self.callbacks = [lambda _: action()]
+        self.callbacks = [action]
         self._ok = True
         self._value = None
         env.schedule(self, rank, delay)
@@ -48,8 +51,8 @@ class Replica:
         self.cost = cost
         self.macro = macro
         self.batch: Batch | None = None
-        self.durations: list[Nanoseconds] = []
-        self.generation = 0
+        self.durations: array[Nanoseconds] = array("q")
+        self.end: At | None = None
         self.planning = False
 
     def submit(self, request: Request) -> None:
@@ -60,7 +63,7 @@ class Replica:
         if self.batch is None:
             self.plan_after_all_else()
         elif may_change and len(self.durations) > 1:
-            self.cut(self.env.now)
+            self.cut(self.batch, self.env.now)
 
     def plan_after_all_else(self) -> None:
         """Plan now, once, after every other event of this instant."""
@@ -72,22 +75,20 @@ class Replica:
             self.planning = True
             At(self.env, 0, Rank.PLANNING, self.plan)
 
-    def plan(self) -> None:
+    def plan(self, _: simpy.Event | None = None) -> None:
         """Ask for the next batch and set it running."""
         self.planning = False
         batch = self.scheduler.plan(self.env.now)
         if not batch.tokens:
-            self.batch = None
             return
         self.batch = batch
         if self.macro and batch.repeat > 1:
-            growth = [0, *self.scheduler.demand_ahead(batch.repeat - 1)]
-            self.durations = self.cost.run(batch, batch.repeat, growth)
+            self.durations = self.cost.run(batch, batch.repeat, batch.growth)
         else:
-            self.durations = [self.cost.step(batch)]
+            self.durations = array("q", [self.cost.step(batch)])
         self.wake(sum(self.durations))
         if batch.until is not None and len(self.durations) > 1:
-            self.cut(batch.until)
+            self.cut(batch, batch.until)
 
     def catch_up(self, batch: Batch) -> None:
         """Book the steps of the run that have ended by now, for an order that counts service."""
@@ -103,29 +104,25 @@ class Replica:
             self.scheduler.commit_part(batch, batch.start + ends[done - 1], self.durations[:done])
             del self.durations[:done]
 
-    def cut(self, instant: Nanoseconds) -> None:
+    def cut(self, batch: Batch, instant: Nanoseconds) -> None:
         """End the run at the first step boundary at or after an instant."""
-        assert self.batch is not None
         ends = list(accumulate(self.durations))
-        kept = bisect_left(ends, instant - self.batch.start) + 1
+        kept = bisect_left(ends, instant - batch.start) + 1
         if kept < len(ends):
             del self.durations[kept:]
-            self.wake(self.batch.start + ends[kept - 1] - self.env.now)
+            self.wake(batch.start + ends[kept - 1] - self.env.now)
 
     def wake(self, delay: Nanoseconds) -> None:
-        """The batch ends after `delay`; any end scheduled before no longer counts."""
-        self.generation += 1
-        generation = self.generation
-        At(self.env, delay, Rank.COMPLETION, lambda: self.complete(generation))
+        """The batch ends after `delay`; an end scheduled before no longer counts."""
+        self.end = At(self.env, delay, Rank.COMPLETION, self.complete)
 
-    def complete(self, generation: int) -> None:
+    def complete(self, end: simpy.Event) -> None:
         """The batch has run: take its results and plan again."""
-        if generation == self.generation and self.batch is not None:
+        if end is self.end and self.batch is not None:
             self.finish(self.batch)
             self.plan_after_all_else()
 
     def finish(self, batch: Batch) -> None:
         """Take the batch's results."""
-        self.generation += 1
-        self.batch = None
+        self.batch = self.end = None
         self.scheduler.commit(batch, self.env.now, self.durations)

@@ -11,12 +11,12 @@ costs O(1), an event O(log n). Knows no policy by name and no cost.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Sequence as Several
 from heapq import heappop, heappush
 from typing import Literal
 
-from sim.batch import Batch
+from sim.batch import NO_GROWTH, Batch
 from sim.events import EventLog, Kind, Reason
 from sim.memory import PagePool
 from sim.policy import Policy
@@ -83,7 +83,7 @@ class Scheduler:
         self.context = 0  # computed positions of all decoders
         self.live = 0  # computed positions of all running
         self.filled = 0  # pages with a live position
-        self.page_demand = [0] * pool.page_size  # decoders that need a page, by step modulo page size
+        self.page_demand = array("q", [0]) * pool.page_size  # decoders that need a page, by step modulo page size
         self.waiting_needs: Counter[int] = Counter()  # pages that those who wait need
         self.smallest_need: int | None = None
         self.width = 0  # positions per row of a contiguous cache
@@ -130,10 +130,10 @@ class Scheduler:
         self.look_ahead(batch)
         return batch
 
-    def commit(self, batch: Batch, now: Nanoseconds, durations: Several[Nanoseconds] | None = None) -> None:
+    def commit(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
         """The batch has run `len(durations)` times, the last of them ending now (None: once)."""
         if durations is None:
-            durations = (now - batch.start,)
+            durations = array("q", [now - batch.start])
         self.record(batch, durations)
         self.advance_decoders(len(durations))
         for seq, tokens in batch.work:
@@ -141,11 +141,13 @@ class Scheduler:
         self.finish_due(now)
         self.last_commit = now
 
-    def commit_part(self, batch: Batch, now: Nanoseconds, durations: Several[Nanoseconds]) -> None:
+    def commit_part(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds]) -> None:
         """The first steps of a run have ended, the last of them now; the same batch goes on."""
         self.commit(batch, now, durations)
         batch.start = now
-        self.fill(self.page_demand[self.step % self.pool.page_size])
+        batch.growth = batch.growth[len(durations) :]
+        self.fill(batch.growth[0])
+        batch.growth[0] = 0
 
     def check(self) -> None:
         """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
@@ -308,6 +310,8 @@ class Scheduler:
             if steps is not None:
                 repeat = min(repeat, steps)
         batch.repeat = repeat
+        if repeat > 1:
+            batch.growth = NO_GROWTH + self.demand_ahead(repeat - 1)
 
     def steps_within(self, pages: int, most: int) -> int:
         """How many further steps of the decoders so many pages allow, up to `most`."""
@@ -323,7 +327,7 @@ class Scheduler:
             steps += 1
         return min(steps, most)
 
-    def demand_ahead(self, steps: int) -> list[int]:
+    def demand_ahead(self, steps: int) -> array[int]:
         """Pages that the decoders need in each of the steps after the planned one."""
         size = self.pool.page_size
         at = (self.step + 1) % size
@@ -334,17 +338,16 @@ class Scheduler:
 
     # ------------------------------------------------------------------ commit
 
-    def record(self, batch: Batch, durations: Several[Nanoseconds]) -> None:
+    def record(self, batch: Batch, durations: array[Nanoseconds]) -> None:
         """Write what has run into the log."""
-        growth = [0]
-        if len(durations) > 1:
-            growth += self.demand_ahead(len(durations) - 1)
+        steps = len(durations)
+        growth = batch.growth if steps == len(batch.growth) else batch.growth[:steps]
         for seq, tokens in batch.work:
             if tokens:
                 self.log.chunk(seq.index, seq.computed, tokens)
         row = (
             batch.start,
-            len(durations),
+            steps,
             batch.decode_rows,
             batch.prefill_rows,
             batch.recomputed_rows,
@@ -360,7 +363,7 @@ class Scheduler:
             self.pool.used,
         )
         self.log.run(row, durations, growth)
-        if len(durations) > 1:
+        if steps > 1:
             self.fill(sum(growth))
 
     def advance_decoders(self, steps: int) -> None:
