@@ -1,0 +1,135 @@
+"""One metric over several runs: its numbers as printed and which run has the best.
+
+Two numbers that print alike are a tie: a difference that nobody can see wins nothing. Knows nothing of tables
+or sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reports.units import ABSENT, percent, significant, unit_of
+
+Summary = Mapping[str, Any]
+Kind = Literal["time", "share", "rate", "count"]
+
+NEVER = "never"
+UNITS = {"share": "", "rate": "tok/s", "count": ""}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is compared: its name in a sentence and over a narrow column, and what the best one is called."""
+
+    subject: str
+    header: str
+    kind: Kind
+    read: Callable[[Summary], float | None]
+    superlative: Literal["highest", "lowest", "shortest", "fewest"] = "lowest"
+
+    def better(self, values: Iterable[float]) -> float:
+        """The best of some values."""
+        return max(values) if self.superlative == "highest" else min(values)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A metric over runs: `values` (NaN: no sample) and the `cells` that print them in `unit`.
+
+    `best` holds the indices of the runs whose cell equals the best one's; it is empty when all are equal
+    or fewer than two runs have a value.
+    """
+
+    metric: Metric
+    values: list[float]
+    unit: str
+    cells: list[str]
+    best: frozenset[int]
+
+    @property
+    def all_equal(self) -> bool:
+        """Whether every run prints the same number."""
+        return len(set(self.cells)) == 1
+
+    @property
+    def header(self) -> str:
+        """The head of a narrow column, on two lines, with the unit of its cells."""
+        space = " " if "\n" in self.metric.header else "\n"
+        return f"{self.metric.header}{space}{self.unit}".strip()
+
+    @property
+    def title(self) -> str:
+        """The head of a wide column, on one line, with the unit of its cells."""
+        return f"{self.metric.subject}, {self.unit}".removesuffix(", ")
+
+
+def hold(metrics: Sequence[Metric], runs: Sequence[Summary]) -> list[Contest]:
+    """Compare runs by metrics that belong together: their times share the unit that fits the largest."""
+    found = [[metric.read(run) for run in runs] for metric in metrics]
+    present = (value for values in found for value in values if value is not None)
+    unit = unit_of(filter(math.isfinite, present))
+    return [_contest(metric, values, unit) for metric, values in zip(metrics, found, strict=True)]
+
+
+def _contest(metric: Metric, found: Sequence[float | None], unit_of_time: tuple[float, str]) -> Contest:
+    values = [math.nan if value is None else value for value in found]
+    present = [value for value in values if not math.isnan(value)]
+    length, unit = unit_of_time if metric.kind == "time" else (1.0, UNITS[metric.kind])
+    cells = [_cell(metric.kind, value, length) for value in values]
+    best: frozenset[int] = frozenset()
+    if len(present) > 1 and len(set(cells)) > 1:
+        winner = cells[values.index(metric.better(present))]
+        best = frozenset(i for i, cell in enumerate(cells) if cell == winner)
+    return Contest(metric, values, unit, cells, best)
+
+
+def worst_off(run: Summary) -> tuple[str, float] | None:
+    """The tenant with the highest p99 TTFT, infinite if it got no token; None with fewer than two tenants."""
+    if len(run["tenants"]) < 2:
+        return None
+    times = {name: found["ttft_s"]["p99"] for name, found in run["tenants"].items()}
+    endured = {name: math.inf if time is None else time for name, time in times.items()}
+    return max(endured.items(), key=lambda item: item[1])
+
+
+def _worst_time(run: Summary) -> float | None:
+    found = worst_off(run)
+    return None if found is None else found[1]
+
+
+def _statistic(latency: str, which: str) -> Callable[[Summary], float | None]:
+    def read(run: Summary) -> float | None:
+        value: float | None = run[latency][which]
+        return value
+
+    return read
+
+
+def _cell(kind: Kind, value: float, length: float) -> str:
+    if math.isnan(value):
+        return ABSENT
+    if math.isinf(value):
+        return NEVER
+    if kind == "share":
+        return percent(value)
+    return f"{value:,.0f}" if kind == "count" else significant(value / length)
+
+
+ENGINE = (
+    Metric("occupancy", "occu-\npancy", "share", lambda run: run["occupancy"], "highest"),
+    Metric("makespan", "make-\nspan", "time", lambda run: run["makespan_s"], "shortest"),
+    Metric("output rate", "output", "rate", lambda run: run["rates"]["output_tokens_per_s"], "highest"),
+    Metric("preemptions", "preemp-\ntions", "count", lambda run: run["preemptions"], "fewest"),
+    Metric("attainment", "attain-\nment", "share", lambda run: run["attainment"], "highest"),
+    Metric("p99 TTFT of the worst-off tenant", "worst-off\nTTFT p99", "time", _worst_time),
+)
+LATENCIES = tuple(
+    (
+        Metric(f"mean {name}", f"{name}\nmean", "time", _statistic(key, "mean")),
+        Metric(f"p99 {name}", f"{name}\np99", "time", _statistic(key, "p99")),
+    )
+    for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
+)

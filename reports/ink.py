@@ -1,0 +1,97 @@
+"""The look that all figures share: fonts, colours, bare axes, and text that is taken literally.
+
+Knows nothing of what is drawn. Figures are plain objects: no pyplot, no global setting is read or changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+from reports.units import printable
+
+SMALL, NORMAL, LARGE = 8.0, 9.0, 11.0
+FAINT, STRONG, EDGE = "#666666", "#222222", "#b0b0b0"
+
+# Distinct to colour-blind eyes (Okabe and Ito), and with dashes for those who print in grey.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+DASHES = ("solid", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty white figure of this size in inches whose parts are kept from overlapping."""
+    layout = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08)
+    return Figure(figsize=(width, height), facecolor="white", layout=layout)
+
+
+def line(place: int) -> tuple[str, Any]:
+    """The colour and dashes of the line at this place; thirty differ."""
+    return COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
+
+
+def literal(text: Text, content: str | None = None) -> Text:
+    """Show a text as it is: a `$` is a dollar, not mathematics."""
+    text.set_parse_math(False)
+    if content is not None:
+        text.set_text(printable(content))
+    return text
+
+
+def title(axes: Axes, name: str, remark: str) -> None:
+    """A bold name at the upper left of a panel, and after it a remark in plain grey; both literal."""
+    literal(axes.set_title(" ", loc="left", fontsize=NORMAL, pad=5))
+    bold = axes.annotate(
+        printable(name),
+        xy=(0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 5),
+        textcoords="offset points",
+        fontsize=LARGE,
+        fontweight="bold",
+        color=STRONG,
+        va="bottom",
+        parse_math=False,
+    )
+    axes.annotate(
+        printable(remark),
+        xy=(1, 0),
+        xycoords=bold,
+        xytext=(8, 0),
+        textcoords="offset points",
+        fontsize=LARGE,
+        color=STRONG,
+        va="bottom",
+        parse_math=False,
+    )
+
+
+def bare(axes: Axes, *kept: str) -> None:
+    """Leave only the named sides of an axes' frame, in grey, with small ticks."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in kept)
+        spine.set_color(FAINT)
+    axes.tick_params(labelsize=SMALL, color=FAINT, labelcolor=STRONG, length=3)
+
+
+def legend(owner: Axes | Figure, handles: Sequence[Artist], labels: Sequence[str], **place: Any) -> Legend:
+    """A frameless legend whose labels are literal, whatever character they begin with."""
+    made: Legend = owner.legend(
+        handles, ["."] * len(handles), frameon=False, fontsize=SMALL, labelcolor=STRONG, **place
+    )
+    for text, label in zip(made.get_texts(), labels, strict=True):
+        literal(text, label)
+    return made
+
+
+def readable_on(colour: str) -> str:
+    """Black or white, whichever can be read on this colour."""
+    red, green, blue = to_rgb(colour)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

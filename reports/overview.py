@@ -1,0 +1,147 @@
+"""One run as a table: what became of the requests, how well the slots were used, and every latency.
+
+Knows nothing of the log; it reads a summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from reports import rows
+from reports.units import duration, percent, printable, significant
+
+ENDS = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
+LATENCIES = {
+    "wait_s": "wait",
+    "ttft_s": "TTFT",
+    "tpot_s": "TPOT",
+    "itl_s": "ITL",
+    "max_itl_s": "largest gap",
+    "e2e_s": "E2E",
+}
+MOST_TENANTS = 20
+
+
+def summary_table(summary: Mapping[str, Any]) -> Group:
+    """A summary (the JSON object of one run) as tables: the run, its latencies, its tenants if several.
+
+    Times come in the unit that fits each; what was not measured is `-`. At most 20 tenants are listed, those
+    with the most requests, and a line says how many are not.
+    """
+    parts: list[RenderableType] = [_title(summary), Text(), _facts(summary), latency_table(summary)]
+    if len(summary["tenants"]) > 1:
+        parts.extend(_tenants(summary["tenants"]))
+    return Group(*parts)
+
+
+def what_became(requests: Mapping[str, int], rejections: Mapping[str, int]) -> str:
+    """The ends that requests came to, in words, without those that none came to: `7 finished, 1 waiting`."""
+    words = []
+    for end in ENDS:
+        if requests[end]:
+            because = _reasons(rejections) if end == "rejected" else ""
+            words.append(f"{requests[end]:,} {end.replace('_', ' ')}{because}")
+    return ", ".join(words) or "none to end"
+
+
+def _reasons(rejections: Mapping[str, int]) -> str:
+    given = {printable(why): count for why, count in rejections.items() if count}
+    if len(given) < 2:
+        return "".join(f" ({why})" for why in given)
+    return f" ({'; '.join(f'{count:,} {why}' for why, count in given.items())})"
+
+
+def latency_table(summary: Mapping[str, Any]) -> Table:
+    """Each latency with its sample size, mean, percentiles and maximum."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("latency", no_wrap=True)
+    for header in ("n", "mean", "p50", "p90", "p95", "p99", "max"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for key, name in LATENCIES.items():
+        found = summary[key]
+        times = (duration(found[statistic]) for statistic in ("mean", "p50", "p90", "p95", "p99", "max"))
+        table.add_row(name, f"{found['n']:,}", *times)
+    return table
+
+
+def _title(summary: Mapping[str, Any]) -> Text:
+    names = f"{printable(summary['scenario'])}, {printable(summary['policy'])}"
+    return Text.assemble((names, "bold"), (f"   seed {summary['seed']}, log {summary['log_sha256'][:12]}", "dim"))
+
+
+def _facts(summary: Mapping[str, Any]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, words in _lines(summary):
+        table.add_row(name, Text(words))
+    return table
+
+
+def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    requests, steps, seconds = summary["requests"], summary["slot_steps"], summary["slot_seconds"]
+    tokens, pages, rates = summary["tokens"], summary["pages"], summary["rates"]
+    yield "requests", f"{requests['injected']:,} injected: {what_became(requests, summary['rejections'])}"
+    yield "makespan", f"{duration(summary['makespan_s'])} in {summary['steps']:,} steps"
+    yield (
+        "occupancy",
+        f"{percent(summary['occupancy'])}: {rows.useful(steps):,} useful of {steps['bought']:,} slot-steps",
+    )
+    bought = seconds["bought"]
+    if bought:
+        yield (
+            "by time",
+            f"{percent(rows.useful(seconds) / bought)} useful, {percent(seconds['idle'] / bought)} idle "
+            f"of {significant(bought)} slot-seconds bought",
+        )
+    yield (
+        "rates",
+        f"{_rate(rates['finished_per_s'])} requests/s, "
+        f"{_rate(rates['output_tokens_per_s'])} output tokens/s, "
+        f"{_rate(summary['tokens_per_slot_step'])} tokens per slot-step",
+    )
+    extra = "".join(f", {tokens[key]:,} {key}" for key in ("cached", "padding", "lost") if tokens[key])
+    yield (
+        "tokens",
+        f"{tokens['prompt']:,} prompt, {tokens['output']:,} output; {tokens['computed']:,} computed, "
+        f"{tokens['recomputed']:,} recomputed{extra}",
+    )
+    yield (
+        "pages",
+        f"{significant(pages['mean_used'])} used on average, {pages['peak_used']:,} at the peak, "
+        f"of {pages['total']:,}; {percent(pages['mean_live_fraction'])} of held positions live",
+    )
+    yield "preemptions", f"{summary['preemptions']:,}"
+    if summary["attainment"] is not None:
+        yield (
+            "objectives",
+            f"met by {percent(summary['attainment'])} of the requests injected; "
+            f"goodput {_rate(summary['goodput_per_s'])}/s",
+        )
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else significant(value)
+
+
+def _tenants(tenants: Mapping[str, Mapping[str, Any]]) -> Iterable[RenderableType]:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("tenant", overflow="fold", min_width=8)
+    shown = [(key, which) for key in ("wait_s", "ttft_s", "e2e_s") for which in ("mean", "p99")]
+    for header in ("requests", "finished", *(f"{LATENCIES[key]}\n{which}" for key, which in shown)):
+        table.add_column(header, justify="right", no_wrap=True)
+    by_size = sorted(tenants.items(), key=lambda item: -item[1]["requests"]["injected"])
+    for name, found in by_size[:MOST_TENANTS]:
+        times = (duration(found[key][which]) for key, which in shown)
+        counts = (f"{found['requests'][key]:,}" for key in ("injected", "finished"))
+        table.add_row(Text(printable(name)), *counts, *times)
+    yield table
+    if len(by_size) > MOST_TENANTS:
+        more = len(by_size) - MOST_TENANTS
+        yield Text(f"{more:,} more tenants, none with more requests than these, are not listed")
