@@ -12,7 +12,9 @@ from sim.request import Request
 class Predictor(Protocol):
     """A number that grows with the expected output length, the same each time it is asked."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What results call it."""
 
     def __call__(self, request: Request) -> float: ...
 

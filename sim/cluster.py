@@ -8,7 +8,7 @@ import simpy
 
 from sim.cost import StepCost
 from sim.events import EventLog
-from sim.replica import At, Rank, Replica
+from sim.replica import At, Clock, Rank, Replica
 from sim.request import Request
 from sim.scheduler import Scheduler
 
@@ -16,7 +16,7 @@ from sim.scheduler import Scheduler
 class Arrivals:
     """Sends each request to the replica at its instant."""
 
-    def __init__(self, env: simpy.Environment, requests: Iterator[Request], replica: Replica) -> None:
+    def __init__(self, env: Clock, requests: Iterator[Request], replica: Replica) -> None:
         self.env = env
         self.requests = requests
         self.replica = replica
@@ -53,7 +53,7 @@ def simulate(
     `macro=False` makes every step an event of its own: the reference, slower, with the same log.
     `progress` is told now and then how many requests have ended.
     """
-    env = simpy.Environment(initial_time=0)
+    env = Clock(initial_time=0)
     replica = Replica(env, scheduler, cost, macro)
     Arrivals(env, iter(requests), replica)
     if progress is None:
@@ -64,7 +64,7 @@ def simulate(
     return scheduler.log
 
 
-def report_while_running(env: simpy.Environment, log: EventLog, progress: Callable[[int], None]) -> None:
+def report_while_running(env: Clock, log: EventLog, progress: Callable[[int], None]) -> None:
     """Run to the end, and tell `progress` whenever another thousand events have passed."""
     while env.peek() != float("inf"):
         for _ in range(1000):

@@ -151,7 +151,8 @@ class EventLog:
         runs = self.run_table()
         grown = np.cumsum(np.frombuffer(self.growth, np.int64))
         first = np.cumsum(runs["steps"]) - runs["steps"]
-        return grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
+        filled: Integers = grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
+        return filled
 
     def sha256(self) -> str:
         """Digest of the canonical form: requests, events, chunks, maximal runs, durations, filled pages.

@@ -109,7 +109,8 @@ class Lives:
         runs, durations = self.log.run_table(), self.log.step_durations()
         total = np.cumsum(durations)
         first = np.cumsum(runs["steps"]) - runs["steps"]
-        return total + np.repeat(runs["start"] - (total - durations)[first], runs["steps"])
+        ends: Integers = total + np.repeat(runs["start"] - (total - durations)[first], runs["steps"])
+        return ends
 
     @cached_property
     def token_distances(self) -> Integers:

@@ -23,7 +23,10 @@ LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s")
 OBJECTIVES = {"wait": "wait_s", "ttft": "ttft_s", "tpot": "tpot_s", "itl": "max_itl_s", "e2e": "e2e_s"}
 
 
-def describe(values: Floats, weights: Integers | None = None) -> dict[str, float | int | None]:
+Statistics = dict[str, float | int | None]
+
+
+def describe(values: Floats, weights: Integers | None = None) -> Statistics:
     """{n, mean, p50, p90, p95, p99, max} of the values that are not NaN, each counted `weights` times.
 
     Percentiles interpolate linearly between order statistics. Without samples: n is 0, the rest None.
@@ -33,7 +36,7 @@ def describe(values: Floats, weights: Integers | None = None) -> dict[str, float
     counts = np.ones(len(values), np.int64) if weights is None else weights[keep]
     total = int(counts.sum())
     if not total:
-        return {"n": 0, "mean": None} | {f"p{p}": None for p in PERCENTILES} | {"max": None}
+        return {"n": 0} | dict.fromkeys(("mean", *(f"p{p}" for p in PERCENTILES), "max"))
     order = np.argsort(values, kind="stable")
     values, reach = values[order], np.cumsum(counts[order])
     mean = float(values @ counts[order]) / total
@@ -44,7 +47,7 @@ def describe(values: Floats, weights: Integers | None = None) -> dict[str, float
     found = low + (high - low) * (spots - below)
     largest = float(values[np.flatnonzero(counts[order])[-1]])
     quantiles = {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
-    return {"n": total, "mean": mean} | quantiles | {"max": largest}
+    return {"n": total, "mean": mean, **quantiles, "max": largest}
 
 
 def seconds(nanoseconds: Integers) -> Floats:
@@ -78,7 +81,7 @@ def objectives_met(lives: Lives, objectives: Mapping[str, Nanoseconds]) -> Bools
     A request of one token has no TPOT and no gap, so it cannot miss those.
     """
     latencies = request_latencies(lives)
-    met = lives.status == FINISHED
+    met: Bools = lives.status == FINISHED
     for name, limit in objectives.items():
         latency = latencies[OBJECTIVES[name]]
         if name in ("tpot", "itl"):
@@ -94,7 +97,7 @@ def status_counts(lives: Lives, chosen: Bools) -> dict[str, int]:
     return {"injected": int(chosen.sum())} | dict(zip(STATUSES, counts.tolist(), strict=True))
 
 
-def gaps(lives: Lives, chosen: Bools) -> dict[str, float | int | None]:
+def gaps(lives: Lives, chosen: Bools) -> Statistics:
     """Gaps between consecutive tokens, pooled over the chosen requests."""
     stints = np.flatnonzero(chosen[lives.stints.request])
     resumed = (lives.kind == Kind.RESUMED) & chosen[lives.request]

@@ -7,7 +7,7 @@ length; times and step counts are arguments. Knows no policy by name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
@@ -114,8 +114,9 @@ class RankedOrder(Order):
 class Admission(Protocol):
     """How much memory a sequence must find, and whether it takes all of it at once."""
 
-    reserves: bool
-    """Pages for the whole life are taken at admission and kept; else they are taken as needed."""
+    @property
+    def reserves(self) -> bool:
+        """Whether pages for the whole life are taken at admission and kept; else they are taken as needed."""
 
     def positions(self, seq: Sequence) -> int:
         """Token positions for which pages must be free at admission."""
@@ -146,7 +147,7 @@ class Reserve:
 class Victim(Protocol):
     """Who gives its pages back when they run out."""
 
-    def choose(self, running: Mapping[int, Sequence]) -> Sequence:
+    def choose(self, running: dict[int, Sequence]) -> Sequence:
         """One of the running sequences, which come in the order they were admitted."""
 
 
@@ -154,7 +155,7 @@ class Victim(Protocol):
 class LastAdmitted:
     """The last admitted: it has the least to lose, and the head of the line is never the victim of its tail."""
 
-    def choose(self, running: Mapping[int, Sequence]) -> Sequence:
+    def choose(self, running: dict[int, Sequence]) -> Sequence:
         """The last in the order of admission."""
         return running[next(reversed(running))]
 

@@ -29,23 +29,30 @@ class Rank(IntEnum):
     PLANNING = 4
 
 
+class Clock(simpy.Environment):
+    """Virtual time in whole nanoseconds."""
+
+    @property
+    def now(self) -> Nanoseconds:
+        """The current instant."""
+        return self._now  # type: ignore[return-value]  # every delay is an integer
+
+
 class At(simpy.Event):
     """Calls `action` at an instant, in the order of the ranks."""
 
-    def __init__(
-        self, env: simpy.Environment, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None]
-    ) -> None:
+    def __init__(self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None]) -> None:
         self.env = env
         self.callbacks = [action]
         self._ok = True
         self._value = None
-        env.schedule(self, rank, delay)
+        env.schedule(self, rank, delay)  # type: ignore[arg-type]  # SimPy names only two of its priorities
 
 
 class Replica:
     """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own."""
 
-    def __init__(self, env: simpy.Environment, scheduler: Scheduler, cost: StepCost, macro: bool = True) -> None:
+    def __init__(self, env: Clock, scheduler: Scheduler, cost: StepCost, macro: bool = True) -> None:
         self.env = env
         self.scheduler = scheduler
         self.cost = cost
