@@ -109,7 +109,7 @@ def pages(log: EventLog, lives: Lives) -> Pages:
     weights = durations / span
 
     def mean(per_step: Integers) -> float:
-        return float(per_step.astype(np.float64) @ weights)
+        return float(np.sum(per_step * weights))
 
     positions = {
         "live": mean(live),

@@ -39,7 +39,7 @@ def describe(values: Floats, weights: Integers | None = None) -> Statistics:
         return {"n": 0} | dict.fromkeys(("mean", *(f"p{p}" for p in PERCENTILES), "max"))
     order = np.argsort(values, kind="stable")
     values, reach = values[order], np.cumsum(counts[order])
-    mean = float(values @ counts[order]) / total
+    mean = float(np.sum(values * counts[order])) / total
     spots = np.array(PERCENTILES) / 100 * (total - 1)
     below = np.floor(spots).astype(np.int64)
     low = values[np.searchsorted(reach, below, side="right")]
