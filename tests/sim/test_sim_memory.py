@@ -156,20 +156,20 @@ class TheFirst:
 
 
 def test_what_a_victim_had_in_the_step_returns_to_the_budget():
-    # 11 pages of 1, budget 5. After step 1 a holds 4, b 2 and c 4 of its 9 prompt tokens. In step 2 a takes the last
-    # page, and b's third finds none: a leaves with 5 pages, and with the token it had been given. b takes one of each,
-    # and c gets 4 tokens of the budget, not 3. a starts again from 5 known tokens when c has ended.
-    requests = [job("a", 3, prompt=3), job("b", 3), job("c", 1, prompt=9)]
-    log = run(requests, engine(slots=3, budget=5, pages=11, page_size=1, victim=TheFirst()))
-    assert values(log, "preempted") == [("a", 4)]
-    assert [chunk for chunk in chunks(log) if chunk[0]] == [
-        (1, "c", 1, 3),
-        (2, "c", 4, 4),
-        (3, "c", 8, 1),
-        (4, "a", 0, 5),
+    # 10 pages of 1, budget 3: each computes a position a step, so that 9 are held after step 2. In step 3 a takes the
+    # last page and b's fourth position finds none: a leaves, with 4 pages and the token it had been given. b ends,
+    # and c gets 2 tokens of the budget, not 1. When c has ended too, a starts again from its 4 known tokens.
+    requests = [job("a", 4), job("b", 4), job("c", 1, prompt=8)]
+    log = run(requests, engine(slots=3, budget=3, pages=10, page_size=1, victim=TheFirst()))
+    assert values(log, "preempted") == [("a", 3)]
+    assert [chunk for chunk in chunks(log) if chunk[0] > 2] == [
+        (3, "c", 3, 2),
+        (4, "c", 5, 3),
+        (5, "a", 0, 3),
+        (6, "a", 3, 1),
     ]
-    assert steps_frame(log).tokens.tolist() == [5, 5, 5, 1, 5]
-    assert times(log, "finished") == {"a": 5, "b": 3, "c": 4}
+    assert steps_frame(log).tokens.tolist() == [3, 3, 3, 3, 3, 3, 1]
+    assert times(log, "finished") == {"a": 7, "b": 4, "c": 5}
 
 
 def test_a_contiguous_cache_reserves_every_position():
