@@ -25,7 +25,7 @@ lint: .venv/test
 	$(BIN)/mypy
 
 bench: .venv/base
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(if $(filter fast,$(BENCH)),--fast)
 
 clean:
 	rm -rf .venv out
