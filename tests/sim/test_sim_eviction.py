@@ -1,7 +1,7 @@
 """Late eviction: the slot-step it buys for nobody, and the token it loses when harvesting is late too."""
 
 import pytest
-from sim_stories import booked, engine, happenings, jobs, run, times, values
+from sim_stories import booked, chunks, engine, happenings, job, jobs, run, times, values
 
 from sim.metrics import requests_frame, summary
 
@@ -69,6 +69,21 @@ def test_a_rider_that_needs_a_page_gets_one_and_fits():
     # 2 positions and one more for the ride: 3 of pages of 1. With 2 pages it could never run.
     assert times(run(jobs(a=2), late(slots=1, pages=3, page_size=1)), "finished") == {"a": 2}
     assert times(run(jobs(a=2), late(slots=1, pages=2, page_size=1)), "rejected") == {"a": 0}
+
+
+def test_a_ride_comes_before_a_prompt_that_was_admitted_later():
+    # Budget 2. a has its only token at 1 and rides in step 1, before b, whose prompt of 3 gets 1, 1 and 1.
+    log = run([job("a", 1), job("b", 1, prompt=3)], late(slots=2, budget=2))
+    assert chunks(log) == [
+        (0, "a", 0, 1),
+        (0, "b", 0, 1),
+        (1, "a", 1, 1),
+        (1, "b", 1, 1),
+        (2, "b", 2, 1),
+        (3, "b", 3, 1),
+    ]
+    assert times(log, "finished") == {"a": 1, "b": 3}
+    assert booked(summary(log)) == {"prefill": 4, "held": 2, "no_demand": 2}
 
 
 def test_a_preempted_rider_just_leaves():
