@@ -8,6 +8,7 @@ from pathlib import Path
 from sim_stories import engine, job, jobs, run
 
 from policies.registry import build
+from sim.cluster import simulate
 from sim.cost import Unit
 
 ROOT = Path(__file__).parent.parent.parent
@@ -85,3 +86,13 @@ def test_the_digest_knows_nothing_of_the_settings():
         run(jobs(a=2, b=4, c=1), engine(slots=2), macro=False),
     ]
     assert len({log.sha256() for log in logs}) == 1
+
+
+def test_progress_is_told_and_changes_nothing():
+    requests = [job(str(place), 1 + place % 7, arrival=place) for place in range(1500)]
+    told = []
+    log = simulate(requests, engine(slots=2), Unit(1), progress=told.append)
+    assert log.sha256() == run(requests, engine(slots=2)).sha256()
+    assert len(told) > 1
+    assert told == sorted(told)
+    assert told[-1] == 1500
