@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench figures docs clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -15,6 +15,8 @@ BIN := .venv/bin
 
 demo: .venv/base
 	$(BIN)/slotstep compare examples/chat.yaml --policies fcfs,sjf,fair --out out/demo
+	@echo
+	@echo "Figures of all three: out/demo/timeline.png, latencies.png, ledger.png; each run's own: out/demo/POLICY/"
 
 test: .venv/test
 	$(BIN)/python -m pytest --cov --cov-report=term
@@ -25,7 +27,13 @@ lint: .venv/test
 	$(BIN)/mypy
 
 bench: .venv/base
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(if $(filter fast,$(BENCH)),--fast)
+
+figures: .venv/base
+	$(BIN)/python examples/figures.py
+
+docs: figures
+	$(BIN)/python -m docs.console
 
 clean:
 	rm -rf .venv out

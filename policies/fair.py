@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from policies.entry import Entry, Option
 from sim.policy import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import SECOND, Nanoseconds, Sequence
 
 PROMPT_WEIGHT = 1
 OUTPUT_WEIGHT = 2
@@ -165,3 +166,17 @@ class Fair(Order):
         del self.joined[seq.index]
         if not tenant.present:
             self.last_left = tenant.service(step)
+
+
+def make(seed: int, order: Callable[[], Order], max_wait: object) -> Order:
+    """Fair shares over queues that `order` makes. Raises ValueError for a cap that is no time."""
+    if isinstance(max_wait, bool) or not isinstance(max_wait, Nanoseconds):
+        raise ValueError(f"max_wait is {max_wait!r}; expected a duration")
+    return Fair(order, max_wait)
+
+
+ENTRY = Entry(
+    "Overdue requests first, then the tenant served least, then the order it wraps.",
+    make,
+    {"order": Option("sjf", "order"), "max_wait": Option(30 * SECOND, "duration")},
+)

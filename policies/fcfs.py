@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from policies.entry import Entry
 from sim.policy import Order
 from sim.request import Nanoseconds, Sequence
 
@@ -44,3 +45,11 @@ class FirstComeFirstServed(Order):
 
     def __iter__(self) -> Iterator[Sequence]:
         return iter(self.line)
+
+
+def make(seed: int) -> Order:
+    """A line; it draws nothing, so the seed does not matter."""
+    return FirstComeFirstServed()
+
+
+ENTRY = Entry("First come, first served.", make)

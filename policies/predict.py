@@ -38,11 +38,15 @@ class LognormalError:
 
     sigma: float
     seed: int
-    name: str = "lognormal error"
 
     def __post_init__(self) -> None:
         if not 0 <= self.sigma < 100:
-            raise ValueError(f"error is {self.sigma}; expected a sigma of 0 or more")
+            raise ValueError(f"error is {self.sigma}; expected a sigma from 0 to below 100")
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return f"lognormal error {self.sigma:g}"
 
     def __call__(self, request: Request) -> float:
         stream = Random(f"{self.seed}/prediction/{request.id}")
@@ -57,3 +61,20 @@ class PromptLength:
 
     def __call__(self, request: Request) -> float:
         return request.prompt
+
+
+def predictor(predict: object, error: object, seed: int) -> Predictor:
+    """The predictor that these options of a policy ask for.
+
+    `predict` is exact or prompt; `error`, with exact, the sigma of a lognormal error. Raises ValueError for
+    anything else.
+    """
+    if isinstance(error, bool) or not isinstance(error, int | float):
+        raise ValueError(f"error is {error!r}; expected a number of 0 or more")
+    if predict not in ("exact", "prompt"):
+        raise ValueError(f"predict is {predict!r}; expected exact or prompt")
+    if predict == "prompt":
+        if error:
+            raise ValueError("error applies to predict: exact only")
+        return PromptLength()
+    return LognormalError(float(error), seed) if error else Exact()

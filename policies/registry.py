@@ -1,92 +1,101 @@
-"""Policies by name. A new one is its file and one line here."""
+"""Policies by name. A new one is its file and one line here.
+
+    build("fair", {"max_wait": 5 * SECOND}, seed=0)     a fresh order
+    resolve("fair", {})                                 {"order": {"sjf": {...}}, "max_wait": 30 * SECOND}
+
+Durations among the options are integer nanoseconds. Everything here raises ValueError, in one line, for a
+policy or an option that does not exist and for a choice that is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import partial
 
-from policies.fair import Fair
-from policies.fcfs import FirstComeFirstServed
-from policies.predict import Exact, LognormalError, Predictor, PromptLength
-from policies.sjf import ShortestJobFirst
+from policies import fair, fcfs, sjf
+from policies.entry import Entry
 from sim.policy import Order
-from sim.request import SECOND, Nanoseconds
 
-Options = dict[str, object]
+POLICIES: dict[str, Entry] = {
+    "fcfs": fcfs.ENTRY,
+    "sjf": sjf.ENTRY,
+    "fair": fair.ENTRY,
+}
 
-
-def fcfs(options: Options, seed: int) -> Order:
-    """First come, first served. No options."""
-    return FirstComeFirstServed()
-
-
-def sjf(options: Options, seed: int) -> Order:
-    """Shortest predicted output. error: sigma of a lognormal error; predict: exact | prompt."""
-    return ShortestJobFirst(predictor(options.pop("predict", "exact"), options.pop("error", 0), seed))
-
-
-def fair(options: Options, seed: int) -> Order:
-    """Least served tenant first. order: the order within a tenant (sjf); max_wait: cap on waiting, ns (30 s)."""
-    inner, max_wait = options.pop("order", "sjf"), options.pop("max_wait", 30 * SECOND)
-    if not isinstance(max_wait, Nanoseconds) or isinstance(max_wait, bool):
-        raise ValueError(f"max_wait is {max_wait!r}; expected a duration")
-    name, inner_options = named(inner)
-    build(name, inner_options, seed)
-    return Fair(lambda: build(name, inner_options, seed), max_wait)
-
-
-BUILDERS: dict[str, Callable[[Options, int], Order]] = {"fcfs": fcfs, "sjf": sjf, "fair": fair}
+DURATIONS = frozenset(
+    name for entry in POLICIES.values() for name, option in entry.options.items() if option.kind == "duration"
+)
+"""The options, of whatever policy, that are durations."""
 
 
 def names() -> list[str]:
     """The names of all policies."""
-    return list(BUILDERS)
-
-
-def describe(name: str) -> str:
-    """One line on a policy and its options."""
-    return (BUILDERS[name].__doc__ or "").strip()
+    return list(POLICIES)
 
 
 def build(name: str, options: Mapping[str, object], seed: int) -> Order:
-    """A fresh order by its name; durations among the options are nanoseconds.
-
-    Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
-    """
-    if name not in BUILDERS:
-        raise ValueError(f"policy {name!r} is unknown; {suggestion(name, names())}")
-    rest = dict(options)
-    order = BUILDERS[name](rest, seed)
-    if rest:
-        raise ValueError(f"policy {name} has no option {next(iter(rest))!r}; its options: {describe(name)}")
-    return order
+    """A fresh order by its name. Raises ValueError for an impossible option too."""
+    entry = lookup(name)
+    given: dict[str, object] = dict(settings(name, options))
+    for key, option in entry.options.items():
+        if option.kind == "order":
+            inner: Callable[[], Order] = partial(build, *choice(given[key]), seed)
+            inner()
+            given[key] = inner
+    return entry.make(seed=seed, **given)
 
 
-def named(choice: object) -> tuple[str, dict[str, object]]:
-    """A choice written as a name or as {name: options}. Raises ValueError for anything else."""
-    if isinstance(choice, str):
-        return choice, {}
-    if isinstance(choice, Mapping) and len(choice) == 1:
-        name, options = next(iter(choice.items()))
+def resolve(name: str, options: Mapping[str, object]) -> dict[str, object]:
+    """The options with every default explicit, those of the orders that it wraps too."""
+    entry = lookup(name)
+    given = settings(name, options)
+    for key, option in entry.options.items():
+        if option.kind == "order":
+            inner, inner_options = choice(given[key])
+            given[key] = {inner: resolve(inner, inner_options)}
+    return given
+
+
+def predictor(name: str, options: Mapping[str, object]) -> str | None:
+    """The name of the predictor of output lengths that a policy uses, itself or in an order it wraps."""
+    entry = lookup(name)
+    given = settings(name, options)
+    orders = [given.pop(key) for key, option in entry.options.items() if option.kind == "order"]
+    used = [entry.predictor(**given), *(predictor(*choice(order)) for order in orders)]
+    return next((found for found in used if found is not None), None)
+
+
+def lookup(name: str) -> Entry:
+    """The entry of a policy."""
+    if name not in POLICIES:
+        raise ValueError(f"{name!r} is unknown; {suggestion(name, POLICIES)}")
+    return POLICIES[name]
+
+
+def settings(name: str, options: Mapping[str, object]) -> dict[str, object]:
+    """The options given and the defaults of those not given, in the policy's own order."""
+    known = lookup(name).options
+    for key in options:
+        if key not in known:
+            remedy = suggestion(key, known) if known else f"{name} has none"
+            raise ValueError(f"{name}.{key}: unknown option; {remedy}")
+    return {key: options.get(key, option.default) for key, option in known.items()}
+
+
+def choice(value: object) -> tuple[str, Mapping[str, object]]:
+    """A policy written as a name or as {name: options}."""
+    if isinstance(value, str):
+        return value, {}
+    if isinstance(value, Mapping) and len(value) == 1:
+        name, options = next(iter(value.items()))
         if isinstance(options, Mapping) or options is None:
-            return str(name), dict(options or {})
-    raise ValueError(f"found {choice!r}; expected the name of a policy, or its name with its options")
+            return str(name), options or {}
+    raise ValueError(f"found {value!r}; expected the name of a policy, or its name with its options")
 
 
-def predictor(kind: object, error: object, seed: int) -> Predictor:
-    """A predictor of output length. Raises ValueError for an unknown kind or an impossible error."""
-    if isinstance(error, bool) or not isinstance(error, int | float):
-        raise ValueError(f"error is {error!r}; expected a number of 0 or more")
-    if kind == "prompt":
-        if error:
-            raise ValueError("error applies to predict: exact only")
-        return PromptLength()
-    if kind != "exact":
-        raise ValueError(f"predict is {kind!r}; expected exact or prompt")
-    return LognormalError(float(error), seed) if error else Exact()
-
-
-def suggestion(name: str, known: list[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """What might have been meant."""
-    near = get_close_matches(name, known, n=1)
+    known = list(known)
+    near = get_close_matches(str(name), known, n=1)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

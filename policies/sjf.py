@@ -6,8 +6,9 @@ Knows nothing of slots, pages or time.
 
 from __future__ import annotations
 
-from policies.predict import Exact, Predictor
-from sim.policy import Rank, RankedOrder
+from policies.entry import Entry, Option
+from policies.predict import Exact, Predictor, predictor
+from sim.policy import Order, Rank, RankedOrder
 from sim.request import Sequence
 
 
@@ -21,3 +22,21 @@ class ShortestJobFirst(RankedOrder):
     def rank(self, seq: Sequence) -> Rank:
         """The predicted number of output tokens."""
         return (self.predict(seq.request),)
+
+
+def make(seed: int, predict: object, error: object) -> Order:
+    """An order by the predictor that the options ask for. Raises ValueError for options that ask for none."""
+    return ShortestJobFirst(predictor(predict, error, seed))
+
+
+def name_of_predictor(predict: object, error: object) -> str:
+    """What results call that predictor."""
+    return predictor(predict, error, seed=0).name
+
+
+ENTRY = Entry(
+    "Shortest predicted output first.",
+    make,
+    {"predict": Option("exact"), "error": Option(0)},
+    name_of_predictor,
+)

@@ -61,7 +61,7 @@ def _rich(names: Sequence[str], contests: Sequence[Contest], worst: Sequence[str
     for contest in contests:
         table.add_column(contest.header, justify="right", no_wrap=True)
     if worst:
-        table.add_column("worst-off\ntenant", overflow="fold", min_width=9)
+        table.add_column("worst-\noff\ntenant", overflow="fold", min_width=7)
     for run, name in enumerate(names):
         cells = [
             Text(f"{c.cells[run]}*", style="bold") if run in c.best else Text(f"{c.cells[run]} ") for c in contests

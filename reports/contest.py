@@ -124,7 +124,8 @@ ENGINE = (
     Metric("output rate", "output", "rate", lambda run: run["rates"]["output_tokens_per_s"], "highest"),
     Metric("preemptions", "preemp-\ntions", "count", lambda run: run["preemptions"], "fewest"),
     Metric("attainment", "attain-\nment", "share", lambda run: run["attainment"], "highest"),
-    Metric("p99 TTFT of the worst-off tenant", "worst-off\nTTFT p99", "time", _worst_time),
+    Metric("maximum wait", "longest\nwait", "time", _statistic("wait_s", "max")),
+    Metric("p99 TTFT of the worst-off tenant", "worst-off\nTTFT\np99", "time", _worst_time),
 )
 LATENCIES = tuple(
     (

@@ -72,6 +72,8 @@ def latency_table(summary: Mapping[str, Any]) -> Table:
 
 def _title(summary: Mapping[str, Any]) -> Text:
     names = f"{printable(summary['scenario'])}, {printable(summary['policy'])}"
+    if "predictor" in summary:
+        names += f" (predictor: {printable(summary['predictor'])})"
     return Text.assemble((names, "bold"), (f"   seed {summary['seed']}, log {summary['log_sha256'][:12]}", "dim"))
 
 

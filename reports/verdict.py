@@ -42,7 +42,7 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
         equal = [c.metric.subject for c in everything if c.all_equal and c.cells[0] != ABSENT]
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
-    return said + _unlike(runs, names) + _left_out(runs, names)
+    return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names)
 
 
 def _of_latency(mean: Contest, p99: Contest, names: Sequence[str]) -> list[str]:
@@ -113,6 +113,18 @@ def written(metric: Metric, value: float) -> str:
 
 def _brief(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
+
+
+def _predictors(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
+    using: dict[str, list[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        if "predictor" in run:
+            using.setdefault(printable(run["predictor"]), []).append(name)
+    return [
+        f"{_joined(whose)}: output lengths by the predictor `{predictor}`"
+        + (", which sees the true ones, as no engine can." if predictor == "exact" else ".")
+        for predictor, whose in using.items()
+    ]
 
 
 def _unlike(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:

@@ -72,10 +72,16 @@ def read(path: Path) -> Mapping:
     """The mapping in the YAML file `path`.
 
     Raises BadInput, with line and column where there are any, for a file that is not UTF-8, not YAML,
-    empty, or not a mapping; OSError for one that cannot be read.
+    empty, not a mapping, or not to be read.
     """
     try:
         document = parse(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path}: is a directory; expected a file") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: byte {error.start} is not UTF-8 text") from None
     except yaml.YAMLError as error:

@@ -5,7 +5,7 @@ Knows no file format, policy or distribution by name; defaults are the scenario'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,8 @@ from traces import synthetic, transforms
 if TYPE_CHECKING:
     from slotstep.scenario import Scenario
 
-TIMES = ("duration", "max_wait")
-"""What policies and synthetic workloads are told in nanoseconds, wherever it stands in their options."""
+WORKLOAD_TIMES = frozenset(["duration"])
+"""What a synthetic workload is told in nanoseconds."""
 
 
 def run(
@@ -69,7 +69,7 @@ def check(scenario: Scenario) -> None:
         requests(scenario)
     if given.synthetic is not None:
         with scenario.blamed("workload."):
-            synthetic.parse(plain(given.synthetic, "synthetic"))
+            synthetic.parse(plain(given.synthetic, WORKLOAD_TIMES, "synthetic"))
 
 
 def requests(scenario: Scenario) -> list[Request]:
@@ -83,7 +83,8 @@ def requests(scenario: Scenario) -> list[Request]:
         found = traces.read(kind, Path(file))
     with scenario.blamed("workload."):
         if given.synthetic is not None:
-            found = synthetic.generate(synthetic.parse(plain(given.synthetic, "synthetic")), scenario.seed)
+            spec = synthetic.parse(plain(given.synthetic, WORKLOAD_TIMES, "synthetic"))
+            found = synthetic.generate(spec, scenario.seed)
         if given.requests is not None:
             found = listed.parse([line.model_dump(exclude_none=True) for line in given.requests])
         if given.between is not None:
@@ -130,7 +131,24 @@ def scheduler(scenario: Scenario) -> Scheduler:
 def order(scenario: Scenario) -> Order:
     """The order of the scenario's policy; raises BadInput for an unknown policy or option."""
     with scenario.blamed("policy: "):
-        return policies.build(scenario.policy.name, plain(scenario.policy.options), scenario.seed)
+        return policies.build(*policy(scenario), scenario.seed)
+
+
+def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:
+    """The name of the scenario's policy and its options, durations in nanoseconds."""
+    return scenario.policy.name, plain(scenario.policy.options, policies.DURATIONS)
+
+
+def resolved_policy(scenario: Scenario) -> str | dict[str, Any]:
+    """The scenario's policy with every option explicit, in the form of a scenario file."""
+    name, options = policy(scenario)
+    full = written(policies.resolve(name, options), policies.DURATIONS)
+    return {name: full} if full else name
+
+
+def predictor(scenario: Scenario) -> str | None:
+    """The name of the predictor of output lengths that the scenario's policy uses, if it uses one."""
+    return policies.predictor(*policy(scenario))
 
 
 def cost(scenario: Scenario) -> costs.StepCost:
@@ -144,18 +162,25 @@ def cost(scenario: Scenario) -> costs.StepCost:
         return costs.Roofline(**dict(given.roofline or {}))
 
 
-def plain(value: Any, path: str = "") -> Any:
-    """`value` with its times, at any depth, in nanoseconds, and every whole number an int.
+def plain(value: Any, times: Collection[str], path: str = "") -> Any:
+    """`value` with what stands under a key of `times`, at any depth, in ns, and every whole number an int.
 
     Raises ValueError, with the key's path, for a time that is no duration.
     """
     if isinstance(value, Mapping):
-        return {key: plain(inner, f"{path}.{key}".strip(".")) for key, inner in value.items()}
+        return {key: plain(inner, times, f"{path}.{key}".strip(".")) for key, inner in value.items()}
     if isinstance(value, list):
-        return [plain(inner, f"{path}.{place}") for place, inner in enumerate(value)]
-    if path.rpartition(".")[2] in TIMES:
+        return [plain(inner, times, f"{path}.{place}") for place, inner in enumerate(value)]
+    if path.rpartition(".")[2] in times:
         try:
             return units.nanoseconds(value)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def written(value: Any, times: Collection[str]) -> Any:
+    """`value` with the nanoseconds that stand under a key of `times`, at any depth, as text with a unit."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: units.text(inner) if key in times else written(inner, times) for key, inner in value.items()}

@@ -36,9 +36,11 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
         objectives = self.scenario.objectives.model_dump(exclude_none=True)
+        predictor = self.scenario.predictor
         return {
             "scenario": self.scenario.name,
             "policy": self.policy,
+            **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
             **metrics.summary(self.log, objectives or None),
         }

@@ -40,7 +40,12 @@ class Scenario(Section):
 
     def resolved(self) -> dict[str, Any]:
         """This scenario as a mapping of plain values, every default explicit, that `parse` reads back."""
-        return self.model_dump(mode="json", exclude_none=True)
+        return self.model_dump(mode="json", exclude_none=True) | {"policy": engine.resolved_policy(self)}
+
+    @property
+    def predictor(self) -> str | None:
+        """The name of the predictor of output lengths that the policy uses, None if it uses none."""
+        return engine.predictor(self)
 
     def with_policy(self, name: str) -> Scenario:
         """This scenario under the policy `name`: its own options if it has that policy, else the defaults.
@@ -56,8 +61,7 @@ class Scenario(Section):
     def run(self, policy: str | None = None) -> Result:
         """Simulate this scenario, under the policy named `policy` if one is given.
 
-        Raises BadInput for a policy that does not exist or requests that cannot be read, OSError for a trace
-        that cannot be opened.
+        Raises BadInput for a policy that does not exist or requests that cannot be read.
         """
         return engine.run(self if policy is None else self.with_policy(policy))
 
@@ -80,7 +84,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), trace: str | Path | No
     the kind of trace that the scenario names, or as azure if its workload is no trace. File names in the
     scenario and its overrides are relative to its folder, `trace` to the present one.
 
-    Raises BadInput, one line with file and key, for what is wrong in the file; OSError if it cannot be read.
+    Raises BadInput, one line with file and key, for a file that cannot be read and for what is wrong in it.
     """
     path = Path(path)
     mapping = document.read(path)

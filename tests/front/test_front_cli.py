@@ -76,6 +76,17 @@ def test_the_json_of_a_run_has_exactly_the_promised_keys(capsys: pytest.CaptureF
     }
 
 
+def test_a_run_names_the_predictor_its_policy_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "predictor" not in answer(capsys, "run", STATIC)
+    found = answer(capsys, "run", STATIC, "--policy", "sjf")
+    assert list(found)[:4] == ["scenario", "policy", "predictor", "seed"]
+    assert found["predictor"] == "exact"
+    found = answer(capsys, "run", STATIC, "--set", "policy={fair: {order: {sjf: {error: 0.5}}}}")
+    assert (found["policy"], found["predictor"]) == ("fair", "lognormal error 0.5")
+    assert code_of("run", STATIC, "--set", "policy={sjf: {predict: prompt}}") == 0
+    assert "sjf (predictor: prompt)" in capsys.readouterr().out
+
+
 def test_statistics_without_samples_are_null(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "run", EXAMPLES / "pages.yaml")
     assert found["tpot_s"] == {"n": 0, **dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"))}
@@ -134,11 +145,11 @@ def test_out_of_a_comparison_holds_each_run_and_pictures_of_all(
 
 def test_a_missing_scenario_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     absent = tmp_path / "absent.yaml"
-    assert complaint(capsys, "run", absent) == f"{absent}: No such file or directory"
+    assert complaint(capsys, "run", absent) == f"{absent}: no such file"
 
 
 def test_a_folder_is_no_scenario(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert complaint(capsys, "run", tmp_path) == f"{tmp_path}: Is a directory"
+    assert complaint(capsys, "run", tmp_path) == f"{tmp_path}: is a directory; expected a file"
 
 
 def test_a_mistake_in_a_scenario_names_file_and_key(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +161,7 @@ def test_a_mistake_in_a_scenario_names_file_and_key(capsys: pytest.CaptureFixtur
 
 def test_a_missing_trace_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     absent = tmp_path / "absent.csv"
-    assert complaint(capsys, "run", STATIC, "--trace", absent).startswith(f"{absent}: ")
+    assert complaint(capsys, "run", STATIC, "--trace", absent) == f"{absent}: no such file"
 
 
 def test_text_in_a_trace_is_named_with_its_row_and_leaves_nothing(
@@ -213,7 +224,7 @@ def test_a_run_and_a_mistake_from_a_shell() -> None:
     assert json.loads(good.stdout)["steps"] == 120
     bad = subprocess.run([*COMMAND, "run", "absent.yaml"], capture_output=True, text=True, check=False)
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "error: absent.yaml: No such file or directory\n"
+    assert bad.stderr == "error: absent.yaml: no such file\n"
 
 
 @pytest.mark.parametrize("how", [["--json"], []])

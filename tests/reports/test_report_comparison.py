@@ -37,11 +37,11 @@ def test_the_winner_is_said_in_words_and_the_price_of_it():
 
 def test_the_best_of_a_column_has_a_star_and_equal_columns_have_none():
     text = printed([FCFS, SJF])
-    occupancy_makespan_output_preemptions, latencies = rows(text, "sjf")
-    assert occupancy_makespan_output_preemptions == ["17.9%", "120", "1,433", "10"]
+    engine, latencies = rows(text, "sjf")
+    assert engine == ["17.9%", "120", "1,433", "10", "0"]
     assert latencies == ["0", "0", "0.410*", "2.30", "1.00", "1.00", "3.00", "8.00"]
     assert rows(text, "fcfs")[1][2:4] == ["0.660", "1.00*"]
-    assert "Equal for all: occupancy, makespan, output rate, preemptions, mean wait" in said(text)
+    assert "Equal for all: occupancy, makespan, output rate, preemptions, maximum wait, mean wait" in said(text)
 
 
 def test_the_best_is_bold():
@@ -85,6 +85,23 @@ def test_against_nothing_there_is_no_ratio():
     never = a_run("never", wait_s=latency(None))
     text = said(printed([never, waits, a_run()]))
     assert "fcfs has the lowest mean wait: 0 s, where never has none" in text
+
+
+def test_who_starves_is_seen_and_said():
+    fcfs, sjf = a_run(wait_s=latency(18.0, 77.4)), a_run("sjf", wait_s=latency(12.0, 737.0))
+    text = printed([fcfs, sjf])
+    assert [rows(text, policy)[0][-1] for policy in ("fcfs", "sjf")] == ["77.4*", "737"]
+    assert "fcfs has the lowest maximum wait: 77.4 s (next: sjf, 737 s)." in said(text)
+
+
+def test_what_a_policy_knew_of_the_future_is_said():
+    runs = [FCFS, SJF | {"predictor": "exact"}, a_run("guess", predictor="lognormal error 0.5")]
+    text = said(printed([*runs, a_run("fair", predictor="exact")]))
+    assert (
+        "sjf and fair: output lengths by the predictor `exact`, which sees the true ones, as no engine can." in text
+    )
+    assert "guess: output lengths by the predictor `lognormal error 0.5`." in text
+    assert "predictor" not in printed([FCFS])
 
 
 def test_latencies_of_survivors_are_called_that():
@@ -138,13 +155,13 @@ def test_no_number_is_cut(width: int):
     runs = [a_run("fcfs", **wide), a_run("fair", **wide | {"e2e_s": latency(3541.0, 35_412.0)})]
     text = printed(runs, width)
     assert "…" not in text
-    assert rows(text, "fair")[0] == ["17.9%", "120", "1,433", "1,234,567", "50.0%", "3,541", "a"]
+    assert rows(text, "fair")[0] == ["17.9%", "120", "1,433", "1,234,567", "50.0%", "0", "3,541", "a"]
     assert rows(text, "fair")[1][-2:] == ["3,541", "35,412"]
 
 
 def test_markdown_says_the_same_with_bold_winners():
     text = comparison_markdown([FCFS, SJF])
-    assert "| policy | occupancy | makespan, ms | output rate, tok/s | preemptions |\n" in text
+    assert "| policy | occupancy | makespan, ms | output rate, tok/s | preemptions | maximum wait, s |\n" in text
     assert "| sjf | 0 | 0 | **0.410** | 2.30 | 1.00 | 1.00 | 3.00 | 8.00 |\n" in text
     assert "- sjf has the lowest mean TTFT: 410 ms, 38% below fcfs's; its p99 is 2.3x fcfs's.\n" in text
     for table in text.split("\n\n")[:2]:

@@ -1,0 +1,56 @@
+"""The workloads that are timed, and the engine that serves them. Measures nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from policies.registry import build
+from sim.cost import Affine
+from sim.memory import PagePool
+from sim.policy import Policy
+from sim.request import Request
+from sim.scheduler import Scheduler
+from traces.synthetic import Fixed, Lognormal, Poisson, Synthetic, generate
+from traces.synthetic.lengths import Length
+
+PROMPT = 512
+SLOTS = 256
+TOKEN_BUDGET = 2048
+PAGE_SIZE = 16
+ENOUGH_PAGES = 100_000
+COST = Affine(base=5e6, per_sequence=40e3, per_context_token=25.0, per_prefill_token=40e3)
+SEED = 0
+
+Outputs = Literal["fixed 128", "lognormal 200", "lognormal 800"]
+LAWS: dict[Outputs, Length] = {
+    "fixed 128": Fixed(128),
+    "lognormal 200": Lognormal(200, cv=1),
+    "lognormal 800": Lognormal(800, cv=1),
+}
+"""Laws of output lengths; a lognormal one by its mean, its standard deviation being the same."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """So many requests at so many per second, with outputs by one of LAWS."""
+
+    requests: int
+    rate: float
+    outputs: Outputs
+
+    def drawn(self) -> list[Request]:
+        """The requests, the same each time."""
+        spec = Synthetic(
+            requests=self.requests,
+            arrivals=Poisson(self.rate),
+            prompt=Fixed(PROMPT),
+            output=LAWS[self.outputs],
+        )
+        return generate(spec, SEED)
+
+
+def scheduler() -> Scheduler:
+    """A fresh engine, first come first served, in which memory never runs out."""
+    policy = Policy(build("fcfs", {}, SEED))
+    return Scheduler(policy, PagePool(ENOUGH_PAGES, PAGE_SIZE), slots=SLOTS, token_budget=TOKEN_BUDGET)

@@ -1,0 +1,58 @@
+"""The table of the README: three policies on two real traces, at their own rate and when the engine is overloaded.
+
+    python examples/azure.py
+
+Needs the traces in the cache: `slotstep trace fetch azure-2023-conv` and `slotstep trace fetch azure-2023-code`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import slotstep
+
+HERE = Path(__file__).parent
+COLUMNS = (
+    "trace and rate",
+    "policy",
+    "median wait",
+    "mean wait",
+    "p99 wait",
+    "max wait",
+    "mean E2E",
+    "p99 E2E",
+    "max E2E",
+    "mean TPOT",
+    "preemptions",
+    "objectives met",
+)
+
+
+def main() -> None:
+    """Print the table as Markdown."""
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("|---|---|" + "---:|" * (len(COLUMNS) - 2))
+    for trace, scale in (("conv", 1), ("conv", 2), ("code", 1), ("code", 3)):
+        scenario = slotstep.load(HERE / f"azure-{trace}.yaml", [f"workload.scale_rate={scale}"])
+        for result in slotstep.compare(scenario, ["fcfs", "sjf", "fair"]):
+            print(f"| {trace}, {scale}x | {result.policy} | {' | '.join(cells(result.summary))} |")
+
+
+def cells(summary: dict[str, Any]) -> list[str]:
+    """What the table says of one run."""
+    wait, e2e = summary["wait_s"], summary["e2e_s"]
+    times = (
+        *(wait[which] for which in ("p50", "mean", "p99", "max")),
+        *(e2e[which] for which in ("mean", "p99", "max")),
+    )
+    return [
+        *(f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s" for seconds in times),
+        f"{1000 * summary['tpot_s']['mean']:.0f} ms",
+        f"{summary['preemptions']:,}",
+        f"{100 * summary['attainment']:.1f}%",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""What the registry knows of a policy: a line on it, its options with their defaults, and how it is made.
+
+An option is a plain value, a duration (integer nanoseconds) or an order: the name of another policy, or that
+name with its options. Knows no policy by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sim.policy import Order
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a policy: its default, and how its value is to be read."""
+
+    default: object
+    kind: Literal["plain", "duration", "order"] = "plain"
+
+
+def nothing_predicted(**options: object) -> str | None:
+    """The predictor of a policy that does without."""
+    return None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy as the registry lists it.
+
+    make       from `seed` and all options to a fresh order; an option of kind "order" comes as a function
+               that makes one. Raises ValueError, naming the option, for an impossible value.
+    predictor  from the plain options and durations to the name of the predictor that the policy itself uses
+    """
+
+    about: str
+    make: Callable[..., Order]
+    options: Mapping[str, Option] = field(default_factory=dict)
+    predictor: Callable[..., str | None] = nothing_predicted

@@ -1,0 +1,75 @@
+"""Requests written one by one."""
+
+import pytest
+
+from sim.request import Request
+from traces import BadInput
+from traces.requests import parse
+
+
+def test_an_entry_needs_only_its_output():
+    assert parse([{"output": 5}, {"output": 8}]) == [
+        Request("1", arrival=0, prompt=1, output=5),
+        Request("2", arrival=0, prompt=1, output=8),
+    ]
+
+
+def test_every_key_reaches_the_request():
+    entry = {"id": "x", "arrival": 7, "prompt": 3, "output": 2, "max_output": 9, "tenant": "t"}
+    assert parse([entry]) == [Request("x", arrival=7, prompt=3, output=2, tenant="t", max_output=9)]
+
+
+def test_entries_are_sorted_by_arrival_and_ties_keep_their_order():
+    entries = [{"arrival": 5, "output": 1}, {"arrival": 0, "output": 1}, {"arrival": 5, "output": 1}]
+    assert [request.id for request in parse(entries)] == ["2", "1", "3"]
+
+
+def test_numbers_serve_as_names():
+    (request,) = parse([{"id": 7, "tenant": 3, "output": 1}])
+    assert (request.id, request.tenant) == ("7", "3")
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        (
+            [{"output": 1}, {"id": "1", "output": 1}],
+            "requests, entry 2: id is '1', which entry 1 has; expected a new one",
+        ),
+        ([{"prompt": 1}], "requests, entry 1: output is missing; expected a whole number of tokens"),
+        ([{"output": 1, "outptu": 2}], "requests, entry 1: outptu: unknown key; did you mean output?"),
+        ([{"output": 0}], "requests, entry 1: output is 0; expected a whole number from 1 to 2147483648"),
+        ([{"output": -5}], "requests, entry 1: output is -5; expected a whole number from 1 to 2147483648"),
+        ([{"output": 2.0}], "requests, entry 1: output is 2.0; expected a whole number from 1 to 2147483648"),
+        (
+            [{"output": True}],
+            "requests, entry 1: output is True; expected a whole number from 1 to 2147483648",
+        ),
+        (
+            [{"output": None}],
+            "requests, entry 1: output is None; expected a whole number from 1 to 2147483648",
+        ),
+        (
+            [{"output": 1}, {"output": 1, "prompt": "x"}],
+            "requests, entry 2: prompt is 'x'; expected a whole number from 1 to 2147483648",
+        ),
+        (
+            [{"output": 1, "arrival": -1}],
+            "requests, entry 1: arrival is -1; expected a whole number from 0 to 4611686018427387904",
+        ),
+        (
+            [{"output": 5, "max_output": 4}],
+            "requests, entry 1: max_output is 4; expected a whole number from 5 to 2147483648",
+        ),
+        ([{"output": 5, "tenant": None}], "requests, entry 1: tenant is None; expected text"),
+        ([{"output": 5, "id": ""}], "requests, entry 1: id is ''; expected text"),
+        (["a"], "requests, entry 1 is 'a'; expected keys and values"),
+        ([], "requests: the list is empty; expected at least one request"),
+        ("abc", "requests is 'abc'; expected a list of requests"),
+        ({"output": 1}, "requests is {'output': 1}; expected a list of requests"),
+    ],
+)
+def test_a_bad_entry_is_named(entries, expected):
+    with pytest.raises(BadInput) as caught:
+        parse(entries)
+    assert str(caught.value) == expected

@@ -1,0 +1,111 @@
+"""Public traces by name: from their public address into a cache, checked against a known digest.
+
+Knows nothing of what is in the files; `traces.azure` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from traces.errors import BadInput, nearest
+
+TIMEOUT_S = 30.0
+AZURE = "https://raw.githubusercontent.com/Azure/AzurePublicDataset/master/data/"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a trace is published, and the SHA-256 of the file there."""
+
+    address: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return self.address.rpartition("/")[2]
+
+
+# Azure LLM inference traces of 2023: Patel et al., ISCA 2024; licence CC-BY-4.0.
+SOURCES = {
+    "azure-2023-conv": Source(
+        AZURE + "AzureLLMInferenceTrace_conv.csv",
+        "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
+    ),
+    "azure-2023-code": Source(
+        AZURE + "AzureLLMInferenceTrace_code.csv",
+        "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6",
+    ),
+}
+NAMES = tuple(SOURCES)
+
+
+def fetch(name: str, cache: Path | None = None) -> Path:
+    """The path of the trace `name` in the cache, downloaded unless a copy with the right digest is there.
+
+    The cache is `cache`, else $SLOTSTEP_CACHE, else slotstep in the XDG cache folder (~/.cache). Raises
+    BadInput for an unknown name, an address that does not answer (with where to put the file by hand), a
+    file of another digest, and a cache that cannot be written; none of them leaves a file behind.
+    """
+    if name not in SOURCES:
+        raise BadInput(f"{name}: unknown trace; did you mean {nearest(name, SOURCES)}?")
+    source = SOURCES[name]
+    target = (cache_folder() if cache is None else Path(cache)) / source.file_name
+    try:
+        if target.is_file() and _sha256(target.read_bytes()) == source.sha256:
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{target}: the cache cannot be used: {error.strerror}") from None
+    content = _download(name, source, target)
+    if _sha256(content) != source.sha256:
+        raise BadInput(f"{source.address}: SHA-256 is {_sha256(content)}; expected {source.sha256}")
+    try:
+        _write(target, content)
+    except OSError as error:
+        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    return target
+
+
+def cache_folder() -> Path:
+    """$SLOTSTEP_CACHE, else slotstep in $XDG_CACHE_HOME, else ~/.cache/slotstep."""
+    if own := os.environ.get("SLOTSTEP_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slotstep"
+
+
+def _download(name: str, source: Source, target: Path) -> bytes:
+    try:
+        with urllib.request.urlopen(source.address, timeout=TIMEOUT_S) as response:
+            content: bytes = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        raise BadInput(
+            f"{name}: cannot download {source.address}: {str(reason) or type(reason).__name__}; "
+            f"put the file at {target} by hand"
+        ) from None
+    return content
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Under a temporary name first, so that the target is whole whenever it exists."""
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
