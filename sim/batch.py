@@ -25,6 +25,7 @@ class Batch(Shape):
     repeat     steps after which the plan must be made again, at the latest
     until      time after which it must be, at the first step boundary (or None)
     growth     pages that each of the `repeat` steps begins to fill, beside those the plan has filled (0 first)
+    durations  of the steps to come, ns, where the driver knows them
     steps      how many of these steps the scheduler counts as planned; `done` of them are committed
     yields     (sequence, step of its token before) of those in `work` that get a token
     ends       sequences whose last token the last planned step brings
@@ -38,6 +39,8 @@ class Batch(Shape):
     until: Nanoseconds | None = None
     growth: array[int] = NO_GROWTH
     served: dict[int, int] | None = None
+    found: list[Page] | None = None
+    durations = NO_GROWTH
     steps = 1
     done = 0
     decode_rows = 0
@@ -61,7 +64,6 @@ class Batch(Shape):
         self.work: list[tuple[Sequence, int, int]] = []
         self.yields: list[tuple[Sequence, int]] = []
         self.ends: list[Sequence] = []
-        self.found: list[Page] = []
 
     def withdraw(self, seq: Sequence) -> int:
         """Take back what the step would have computed for this sequence; returns those tokens."""
@@ -123,10 +125,8 @@ class Batch(Shape):
         )
 
     def pass_over(self, steps: int, on_demand: bool) -> None:
-        """So many steps are committed; what the row says of the first step is now said of the one after."""
-        first = self.done + 1
-        self.done += steps
-        grown = sum(self.growth[first : self.done + 1])
+        """So many steps have just been committed; what the row said of the first is now said of the next."""
+        grown = sum(self.growth[self.done - steps + 1 : self.done + 1])
         self.decoder_context += self.decode_rows * steps
         self.live += self.tokens * steps
         self.pages += grown

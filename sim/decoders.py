@@ -63,6 +63,10 @@ class Decoders:
                 return finish
             heappop(self.finishing)
 
+    def some_due(self) -> bool:
+        """Whether anybody may have reached the goal."""
+        return bool(self.finishing) and self.finishing[0][0] <= self.step
+
     def due(self) -> list[Sequence]:
         """The decoders that have reached their goal, in the order they were admitted; they leave."""
         leaving = []

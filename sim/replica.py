@@ -49,16 +49,6 @@ class At(simpy.Event):
         env.schedule(self, rank, delay)  # type: ignore[arg-type]  # SimPy names only two of its priorities
 
 
-class Flight:
-    """A batch and how long each of its steps to come lasts."""
-
-    __slots__ = ("batch", "durations")
-
-    def __init__(self, batch: Batch, durations: array[Nanoseconds]) -> None:
-        self.batch = batch
-        self.durations = durations
-
-
 class Replica:
     """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own.
 
@@ -72,8 +62,8 @@ class Replica:
         self.cost = cost
         self.macro = macro
         self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
-        self.flying: Flight | None = None
-        self.following: Flight | None = None
+        self.flying: Batch | None = None
+        self.following: Batch | None = None
         self.in_tail = False
         self.wake: At | None = None
         self.must_plan = False
@@ -81,18 +71,20 @@ class Replica:
 
     def submit(self, request: Request) -> None:
         """A request arrives now."""
+        now = self.env.now
         if self.flying is not None and self.scheduler.order.counts_service:
             self.catch_up(self.flying)
-        may_change = self.scheduler.submit(request, self.env.now)
+        may_change = self.scheduler.submit(request, now)
         if self.flying is None:
             self.must_plan = True
         elif may_change and not self.must_plan:
-            self.plan_at_boundary(self.env.now)
-        self.settle()
+            self.plan_at_boundary(now)
+        if self.must_plan:
+            self.settle()
 
     def settle(self) -> None:
         """If a plan is due, make it now, once, after every other event of this instant."""
-        if not self.must_plan or self.planning:
+        if self.planning:
             return
         if self.env.peek() > self.env.now:
             self.plan()
@@ -103,37 +95,40 @@ class Replica:
     def plan(self, _: simpy.Event | None = None) -> None:
         """Ask for the next batch, and set it running or behind the step that runs."""
         self.planning = self.must_plan = False
-        batch = self.scheduler.plan(self.env.now)
+        now = self.env.now
+        batch = self.scheduler.plan(now)
         while batch.preempted and not batch.tokens and self.flying is None:
-            batch = self.scheduler.plan(self.env.now)
+            batch = self.scheduler.plan(now)
         if not batch.tokens:
             return
         if self.macro and batch.repeat > 1:
-            flight = Flight(batch, self.cost.run(batch, batch.repeat, batch.growth))
+            batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
         else:
-            flight = Flight(batch, array("q", [self.cost.step(batch)]))
+            batch.durations = array("q", [self.cost.step(batch)])
         if self.flying is None:
-            self.begin(flight)
+            self.begin(batch, now)
         else:
-            self.following = flight
-            batch.start = self.flying.batch.start + self.flying.durations[0]
+            self.following = batch
+            batch.start = self.flying.start + self.flying.durations[0]
         if batch.until is not None:
             self.plan_at_boundary(batch.until)
-        self.settle()
+        if self.must_plan:
+            self.settle()
 
-    def begin(self, flight: Flight) -> None:
+    def begin(self, batch: Batch, now: Nanoseconds) -> None:
         """The first step of a batch starts now."""
-        flight.batch.start = self.env.now
-        self.flying = flight
-        self.await_plan(flight)
+        batch.start = now
+        self.flying = batch
+        self.await_plan(batch, now)
 
-    def await_plan(self, flight: Flight) -> None:
+    def await_plan(self, batch: Batch, now: Nanoseconds) -> None:
         """Wake when the next plan is due: when no more than `ahead` steps are left."""
-        first = flight.durations[: len(flight.durations) - self.ahead]
-        if first:
-            self.wake = At(self.env, flight.batch.start + sum(first) - self.env.now, Rank.COMPLETION, self.reach_plan)
-        else:
-            self.enter_tail(flight)
+        durations = batch.durations
+        if len(durations) == self.ahead:
+            self.enter_tail(batch)
+            return
+        lasts = sum(durations) - (durations[-1] if self.ahead else 0)
+        self.wake = At(self.env, batch.start + lasts - now, Rank.COMPLETION, self.reach_plan)
 
     def reach_plan(self, event: simpy.Event) -> None:
         """All steps but those to run ahead have ended, unless the batch was cut since this was scheduled."""
@@ -141,67 +136,68 @@ class Replica:
             self.run_to_plan(self.flying)
             self.settle()
 
-    def run_to_plan(self, flight: Flight) -> None:
+    def run_to_plan(self, batch: Batch) -> None:
         """Take the results of all steps but those to run ahead; a plan is due."""
-        batch, durations = flight.batch, flight.durations
-        ended = len(durations) - self.ahead
-        if self.ahead:
-            self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
-        if ended:
-            self.scheduler.commit(batch, self.env.now, durations[:ended])
-            del durations[:ended]
-        if durations:
-            self.enter_tail(flight)
-        else:
+        durations = batch.durations
+        if not self.ahead:
             self.flying = None
             self.must_plan = True
+            self.scheduler.commit(batch, self.env.now, durations)
+            return
+        if len(durations) > 1:
+            self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
+            self.scheduler.commit(batch, self.env.now, durations[:-1])
+            del durations[:-1]
+        self.enter_tail(batch)
 
-    def enter_tail(self, flight: Flight) -> None:
+    def enter_tail(self, batch: Batch) -> None:
         """The last step of a batch starts now, and the one after it is to be planned."""
         self.in_tail = self.must_plan = True
-        self.wake = At(self.env, flight.durations[0], Rank.COMPLETION, self.end_tail)
+        self.wake = At(self.env, batch.durations[0], Rank.COMPLETION, self.end_tail)
 
     def end_tail(self, event: simpy.Event) -> None:
         """The last step has ended: the batch behind it starts, or a plan is due."""
         assert event is self.wake
-        flight, following = self.flying, self.following
-        assert flight is not None
+        now = self.env.now
+        batch, following = self.flying, self.following
+        assert batch is not None
         self.flying = self.following = None
         self.in_tail = False
-        self.scheduler.commit(flight.batch, self.env.now, flight.durations)
+        self.scheduler.commit(batch, now, batch.durations)
         if following is not None:
-            self.begin(following)
+            self.begin(following, now)
         else:
             self.must_plan = True
-        self.settle()
+        if self.must_plan:
+            self.settle()
 
     def plan_at_boundary(self, instant: Nanoseconds) -> None:
         """Make the next plan at the first step boundary at or after an instant, if none is due before."""
-        flight = self.following if self.in_tail else self.flying
-        if flight is None:
+        batch = self.following if self.in_tail else self.flying
+        if batch is None or len(batch.durations) == 1:
             return
-        elapsed = instant - flight.batch.start
-        boundaries = bisect_left(list(accumulate(flight.durations)), elapsed) + 1 if elapsed > 0 else 0
+        elapsed = instant - batch.start
+        boundaries = bisect_left(list(accumulate(batch.durations)), elapsed) + 1 if elapsed > 0 else 0
         kept = boundaries + self.ahead
-        if kept < len(flight.durations):
-            del flight.durations[kept:]
-            if flight is self.flying:
-                self.await_plan(flight)
+        if kept < len(batch.durations):
+            del batch.durations[kept:]
+            if batch is self.flying:
+                self.await_plan(batch, self.env.now)
 
-    def catch_up(self, flight: Flight) -> None:
+    def catch_up(self, batch: Batch) -> None:
         """Book the steps of the run that have ended by now, for an order that counts service."""
         if self.in_tail:
             return
-        batch, boundaries = flight.batch, list(accumulate(flight.durations, initial=0))
+        boundaries = list(accumulate(batch.durations, initial=0))
         elapsed = self.env.now - batch.start
         ended = bisect_right(boundaries, elapsed) - 1
         if boundaries[ended] == elapsed:
-            del flight.durations[ended + self.ahead :]
-            self.run_to_plan(flight)
+            del batch.durations[ended + self.ahead :]
+            self.run_to_plan(batch)
             return
-        planned = min(ended + 1 + self.ahead, len(flight.durations))
+        planned = min(ended + 1 + self.ahead, len(batch.durations))
         if planned > batch.steps - batch.done:
             self.scheduler.proceed(batch, planned - (batch.steps - batch.done))
         if ended:
-            self.scheduler.commit(batch, batch.start + boundaries[ended], flight.durations[:ended])
-            del flight.durations[:ended]
+            self.scheduler.commit(batch, batch.start + boundaries[ended], batch.durations[:ended])
+            del batch.durations[:ended]

@@ -127,7 +127,7 @@ class Scheduler:
             self.log.reject(now, index, complaint)
             return False
         self.log.event(now, Kind.QUEUED, index)
-        nobody_waits = not len(self.order)
+        nobody_waits = not self.waiting.count
         needs = self.needs(seq)
         self.waiting.push(seq, needs, now, self.decoders.step)
         if len(self.running) >= self.most_active:
@@ -150,7 +150,7 @@ class Scheduler:
         self.evict_finished(now)
         batch = Batch(now, self.token_budget)
         self.continue_running(batch)
-        if not batch.preempted:
+        if self.waiting.count and not batch.preempted:
             self.admit_waiting(batch)
         self.measure(batch)
         if batch.tokens:
@@ -164,7 +164,8 @@ class Scheduler:
         batch.steps += steps
         self.decoders.advance(steps)
         self.computed += self.decoders.count * steps
-        self.end_due(batch)
+        if self.decoders.some_due():
+            self.end_due(batch)
 
     def commit(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
         """The next `len(durations)` steps of the batch have run, the last of them ending now (None: one step).
@@ -179,7 +180,7 @@ class Scheduler:
             self.proceed(batch, batch.done + steps - batch.steps)
         self.record(batch, durations)
         batch.start = now
-        if batch.done == batch.steps:
+        if batch.done == batch.steps and (batch.yields or batch.ends):
             self.harvest(batch, now)
 
     def assignments(self, batch: Batch) -> list[tuple[Sequence, int, int]]:
@@ -201,7 +202,7 @@ class Scheduler:
     def check(self) -> None:
         """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
         assert not self.running, f"{len(self.running)} sequences still run"
-        assert not len(self.order), f"{len(self.order)} sequences still wait"
+        assert not self.waiting.count, f"{self.waiting.count} sequences still wait"
         assert self.over == self.computed == self.touched == 0, "something is counted that is not there"
         self.decoders.check()
         self.pool.check()
@@ -210,51 +211,58 @@ class Scheduler:
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """Finished sequences leave; late eviction finds them one step later."""
-        if not self.evict_late:
-            leaving, self.finished = self.finished, []
-        else:
-            leaving, self.riding, self.finished = self.riding, self.finished, []
+        if not self.finished and not self.riding:
+            return
+        leaving, self.finished = self.finished, []
+        if self.evict_late:
+            leaving, self.riding = self.riding, leaving
         for seq in leaving:
             self.leave(seq, seq.computed)
             self.log_release(seq, now)
 
     def continue_running(self, batch: Batch) -> None:
         """Running sequences get their tokens: one each, or what is left of a prompt, while the budget lasts."""
-        limit = self.limit()
-        if not self.all_can_be_served(batch.budget, limit):
-            self.continue_in_order(batch, limit)
+        pages = self.decoders.pages_now()
+        if not self.all_can_be_served(pages, batch.budget - self.decoders.count):
+            self.continue_in_order(batch)
             return
         batch.budget -= self.decoders.count
-        self.fill(self.decoders.pages_now())
-        for seq in self.catching_up.values():
-            self.give(batch, seq, min(seq.known - seq.computed, limit, batch.budget))
+        self.fill(pages)
+        if self.catching_up:
+            limit = self.limit()
+            for seq in self.catching_up.values():
+                self.give(batch, seq, min(seq.known - seq.computed, limit, batch.budget))
 
     def limit(self) -> int:
         """Most positions that one sequence may compute in this step."""
-        present = len(self.running) + len(self.order)
+        present = len(self.running) + self.waiting.count
         if not self.chunk_limit or present <= 1:
             return self.token_budget
         if self.chunk_limit_adapts:
             return max(self.chunk_limit, self.token_budget // present)
         return self.chunk_limit
 
-    def all_can_be_served(self, budget: int, limit: int) -> bool:
-        """Whether neither pages nor the budget make the order of the running ones matter."""
-        pages = self.decoders.pages_now()
-        budget -= self.decoders.count
+    def all_can_be_served(self, pages: int, budget: int) -> bool:
+        """Whether neither pages nor budget make the order of the running ones matter.
+
+        The decoders need `pages` and leave so much `budget`.
+        """
         if budget < 0:
             return False
-        for serial, seq in self.catching_up.items():
-            wanted = min(seq.known - seq.computed, limit)
-            tokens = min(wanted, budget)
-            if tokens < wanted and serial < self.latest_past_prefill:
-                return False
-            budget -= tokens
-            pages += self.growth(seq, tokens)
-        return not self.on_demand or self.pool.can_take(pages)
+        if self.catching_up:
+            limit = self.limit()
+            for serial, seq in self.catching_up.items():
+                wanted = min(seq.known - seq.computed, limit)
+                tokens = min(wanted, budget)
+                if tokens < wanted and serial <= self.latest_past_prefill:
+                    return False
+                budget -= tokens
+                pages += self.growth(seq, tokens)
+        return not self.on_demand or pages <= self.pool.free
 
-    def continue_in_order(self, batch: Batch, limit: int) -> None:
+    def continue_in_order(self, batch: Batch) -> None:
         """The same, one by one in the order of admission: budget or pages do not reach for all."""
+        limit = self.limit()
         batch.served = {}
         stopped = False
         for serial, seq in list(self.running.items()):
@@ -308,7 +316,7 @@ class Scheduler:
     def admit_waiting(self, batch: Batch) -> None:
         """Waiting sequences enter in the policy's order while there are a slot, budget and memory."""
         limit = self.limit()
-        while len(self.order):
+        while self.waiting.count:
             if len(self.running) >= self.most_active and not self.free_a_slot(batch):
                 if self.most_active < self.slots:
                     batch.reason = Reason.LIMITED
@@ -331,7 +339,7 @@ class Scheduler:
                 fits_another = self.waiting.smallest_need() <= self.pool.free
                 batch.reason = Reason.BLOCKED if fits_another else Reason.NO_MEMORY
                 return
-            batch.found = []
+            batch.found = None
             self.admit(seq, found, batch)
             self.give(batch, seq, tokens)
 
@@ -390,12 +398,13 @@ class Scheduler:
         batch.count_decoders(self.decoders.count, self.decoders.context)
         for seq, start, tokens in batch.work:
             batch.count(seq, start, tokens)
+        pool = self.pool
         batch.held_rows = self.over
-        batch.waiting = len(self.order)
-        batch.live = self.computed + batch.tokens - self.pool.shared
-        batch.held_pages = self.pool.used
+        batch.waiting = self.waiting.count
+        batch.live = self.computed + batch.tokens - pool.shared
+        batch.held_pages = pool.pages - pool.free
         batch.pages = batch.held_pages if self.on_demand else self.touched
-        batch.cached = self.pool.cached
+        batch.cached = pool.cached
 
     def look_ahead(self, batch: Batch) -> None:
         """For how many steps this very batch goes on if nobody comes: to the next finish or page shortage."""
@@ -427,7 +436,8 @@ class Scheduler:
             seq.peak = max(seq.peak, seq.computed)
             if tokens and seq.computed == seq.known and not seq.over:
                 self.catch_up(seq, batch)
-        self.end_due(batch)
+        if self.decoders.some_due():
+            self.end_due(batch)
 
     def catch_up(self, seq: Sequence, batch: Batch) -> None:
         """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
@@ -480,11 +490,13 @@ class Scheduler:
         for seq, start, tokens in batch.work:
             if tokens:
                 self.log.chunk(seq.index, start, tokens)
-        growth = NO_GROWTH
-        if steps > 1:
-            growth = NO_GROWTH + batch.growth[batch.done + 1 : batch.done + steps]
+        growth = batch.growth
+        if steps < len(growth):
+            growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[batch.done + 1 : batch.done + steps]
         self.log.run(batch.row(steps), durations, growth)
-        batch.pass_over(steps, self.on_demand)
+        batch.done += steps
+        if batch.done < batch.steps:
+            batch.pass_over(steps, self.on_demand)
 
     def harvest(self, batch: Batch, now: Nanoseconds) -> None:
         """The last planned step has brought its tokens and its ends."""
@@ -495,7 +507,8 @@ class Scheduler:
                 self.log.event(now, Kind.FIRST_TOKEN, seq.index)
             else:
                 self.log.event(now, Kind.RESUMED, seq.index, before)
-        for seq in sorted(batch.ends, key=by_admission) if len(batch.ends) > 1 else batch.ends:
+        batch.ends.sort(key=by_admission)
+        for seq in batch.ends:
             self.finish(seq, now)
 
     def finish(self, seq: Sequence, now: Nanoseconds) -> None:

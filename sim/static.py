@@ -44,7 +44,7 @@ class StaticScheduler(Scheduler):
         """A new batch forms from those who wait, if the engine is free: whole prompts, padded to the longest."""
         if self.running:
             return
-        while len(self.order) and len(self.running) < self.slots:
+        while self.waiting.count and len(self.running) < self.slots:
             seq = self.order.head(batch.planned, self.decoders.step)
             if seq is None or not self.pool.can_take(seq.needs):
                 break

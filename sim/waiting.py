@@ -5,22 +5,18 @@ Knows nothing of slots or budgets.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from sim.policy import Order
 from sim.request import Nanoseconds, Sequence
 
 
 class Waiting:
-    """An order, and the smallest need of anyone in it."""
+    """An order, how many are in it, and the smallest need of any of them."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
-        self.needs: Counter[int] = Counter()
+        self.count = 0
+        self.needs: dict[int, int] = {}
         self.smallest: int | None = None  # None: to be found again
-
-    def __len__(self) -> int:
-        return len(self.order)
 
     def push(self, seq: Sequence, needs: int, now: Nanoseconds, step: int) -> None:
         """A sequence joins that needs so many pages."""
@@ -34,14 +30,16 @@ class Waiting:
 
     def note(self, seq: Sequence, needs: int) -> None:
         """Count what a sequence needs."""
+        self.count += 1
         seq.needs = needs
-        self.needs[needs] += 1
+        self.needs[needs] = self.needs.get(needs, 0) + 1
         if self.smallest is not None and needs < self.smallest:
             self.smallest = needs
 
     def pop(self, seq: Sequence) -> None:
         """A sequence leaves, admitted or ended."""
         self.order.pop(seq)
+        self.count -= 1
         self.needs[seq.needs] -= 1
         if not self.needs[seq.needs]:
             del self.needs[seq.needs]
