@@ -121,8 +121,8 @@ def _predictors(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
         if "predictor" in run:
             using.setdefault(printable(run["predictor"]), []).append(name)
     return [
-        f"{_joined(whose)}: output lengths by the predictor `{predictor}`"
-        + (", which sees the true ones, as no engine can." if predictor == "exact" else ".")
+        f"{_joined(whose)}: predictor {predictor}"
+        + (", which sees the true output lengths, as no engine can." if predictor == "exact" else ".")
         for predictor, whose in using.items()
     ]
 

@@ -130,7 +130,7 @@ def compare(
     out: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate the same requests under several policies and say which wins what."""
+    """Simulate several policies on the same requests and compare them."""
     from slotstep.result import save_all
 
     loaded = open_scenario(scenario, settings, trace)
@@ -153,7 +153,10 @@ def compare(
 def fetch(
     name: Annotated[str, typer.Argument(help="azure-2023-conv or azure-2023-code.")],
 ) -> None:
-    """Download a public trace unless it is here already, check it, and print the name of its file."""
+    """Download a public trace, check it, print its file.
+
+    Nothing is downloaded if it is there already. The cache is $SLOTSTEP_CACHE, else ~/.cache/slotstep.
+    """
     from traces.fetch import fetch as download
 
     print(download(name))

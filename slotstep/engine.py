@@ -23,6 +23,7 @@ from slotstep.result import Result
 from traces import registry as traces
 from traces import requests as listed
 from traces import synthetic, transforms
+from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from slotstep.scenario import Scenario
@@ -80,7 +81,7 @@ def requests(scenario: Scenario) -> list[Request]:
     given = scenario.workload
     if given.trace is not None:
         ((kind, file),) = given.trace.items()
-        found = traces.read(kind, Path(file))
+        found = read(kind, Path(file))
     with scenario.blamed("workload."):
         if given.synthetic is not None:
             spec = synthetic.parse(plain(given.synthetic, WORKLOAD_TIMES, "synthetic"))
@@ -102,6 +103,19 @@ def requests(scenario: Scenario) -> list[Request]:
                 for request in found
             ]
     return found
+
+
+def read(kind: str, file: Path) -> list[Request]:
+    """The requests of a trace; if there is no such file but `fetch` knows where it is, says so."""
+    from traces.fetch import SOURCES
+
+    try:
+        return traces.read(kind, file)
+    except BadInput as error:
+        public = [name for name, source in SOURCES.items() if source.file_name == file.name]
+        if public and not file.exists():
+            raise BadInput(f"{error}; `slotstep trace fetch {public[0]}` downloads it") from None
+        raise
 
 
 def scheduler(scenario: Scenario) -> Scheduler:

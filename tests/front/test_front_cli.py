@@ -164,6 +164,12 @@ def test_a_missing_trace_is_named(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert complaint(capsys, "run", STATIC, "--trace", absent) == f"{absent}: no such file"
 
 
+def test_a_missing_trace_that_can_be_fetched_says_how(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    absent = tmp_path / "AzureLLMInferenceTrace_code.csv"
+    found = complaint(capsys, "run", EXAMPLES / "azure-code.yaml", "--trace", absent)
+    assert found == f"{absent}: no such file; `slotstep trace fetch azure-2023-code` downloads it"
+
+
 def test_text_in_a_trace_is_named_with_its_row_and_leaves_nothing(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -152,7 +152,7 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         ("workload.requests=[{}]", "workload.requests.0.output: missing"),
         (
             "workload.requests=[{id: a, output: 1}, {id: a, output: 1}]",
-            "workload.requests, entry 2: id is 'a', which entry 1 has; expected a new one",
+            "workload.requests.1.id is 'a', which requests.0 has; expected a new one",
         ),
         (
             "workload.synthetic={}",

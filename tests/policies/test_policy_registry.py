@@ -5,7 +5,7 @@ from sim_stories import engine, happenings, job, jobs, run
 
 from policies.fair import Fair
 from policies.fcfs import FirstComeFirstServed
-from policies.registry import build, names, resolve
+from policies.registry import build, names, predictor, resolve
 from policies.sjf import ShortestJobFirst
 from sim.request import SECOND
 
@@ -40,6 +40,21 @@ def test_defaults_are_made_explicit():
     assert resolve("fcfs", {}) == {}
     assert resolve("sjf", {"error": 0.5}) == {"predict": "exact", "error": 0.5}
     assert resolve("fair", {"max_wait": 7}) == {"order": {"sjf": {"predict": "exact", "error": 0}}, "max_wait": 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "used"),
+    [
+        ("fcfs", {}, None),
+        ("sjf", {}, "exact"),
+        ("sjf", {"error": 0.5}, "lognormal error 0.5"),
+        ("fair", {}, "exact"),
+        ("fair", {"order": "fcfs"}, None),
+        ("fair", {"order": {"sjf": {"predict": "prompt"}}}, "prompt"),
+    ],
+)
+def test_results_can_name_the_predictor(name, options, used):
+    assert predictor(name, options) == used
 
 
 def test_a_seed_gives_the_same_errors():

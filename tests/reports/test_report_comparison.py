@@ -97,10 +97,8 @@ def test_who_starves_is_seen_and_said():
 def test_what_a_policy_knew_of_the_future_is_said():
     runs = [FCFS, SJF | {"predictor": "exact"}, a_run("guess", predictor="lognormal error 0.5")]
     text = said(printed([*runs, a_run("fair", predictor="exact")]))
-    assert (
-        "sjf and fair: output lengths by the predictor `exact`, which sees the true ones, as no engine can." in text
-    )
-    assert "guess: output lengths by the predictor `lognormal error 0.5`." in text
+    assert "sjf and fair: predictor exact, which sees the true output lengths, as no engine can." in text
+    assert "guess: predictor lognormal error 0.5." in text
     assert "predictor" not in printed([FCFS])
 
 

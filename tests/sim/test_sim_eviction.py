@@ -98,3 +98,19 @@ def test_a_preempted_rider_just_leaves():
     # Only a buys a step more.
     assert found["slot_steps"]["held"] == 1
     assert found["tokens"]["computed"] == 4 + 2 + 1
+
+
+class TheFirst:
+    """The first admitted must go."""
+
+    def choose(self, running):
+        return next(iter(running.values()))
+
+
+def test_a_rider_that_is_driven_out_computes_nothing():
+    # 3 pages of 1. In step 1 a rides with the third page, b's second position finds none: the rider leaves, with
+    # its pages and the token it had been given, and b gets its page.
+    log = run([job("a", 1), job("b", 2)], late(slots=2, pages=3, page_size=1, victim=TheFirst()))
+    assert times(log, "released") == {"a": 1, "b": 3}
+    assert chunks(log) == [(0, "a", 0, 1), (0, "b", 0, 1), (2, "b", 2, 1)]
+    assert booked(summary(log)) == {"prefill": 2, "decode": 1, "held": 1, "no_demand": 2}
