@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from sim.events import EventLog, Integers, Kind

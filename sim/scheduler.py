@@ -26,6 +26,8 @@ from sim.waiting import Waiting
 LONGEST_RUN = 256
 """Steps planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""
 
+NO_LIMIT = 1 << 62
+
 
 class Scheduler:
     """One engine: `slots` places in the running batch and a pool of pages, filled by a policy.
@@ -237,7 +239,7 @@ class Scheduler:
         """Most positions that one sequence may compute in this step."""
         present = len(self.running) + self.waiting.count
         if not self.chunk_limit or present <= 1:
-            return self.token_budget
+            return NO_LIMIT
         if self.chunk_limit_adapts:
             return max(self.chunk_limit, self.token_budget // present)
         return self.chunk_limit
