@@ -6,6 +6,7 @@ from array import array
 
 from sim.cost import Shape
 from sim.events import Reason
+from sim.prefix import Page
 from sim.request import Nanoseconds, Sequence
 
 NO_GROWTH = array("q", [0])
@@ -14,14 +15,20 @@ NO_GROWTH = array("q", [0])
 class Batch(Shape):
     """One step's work, and for how many steps the same batch may go on.
 
-    start      when it was planned, ns
+    planned    when it was planned, ns; `start` when its next step to be committed starts, set by the driver
     budget     tokens that may still be added
-    work       (sequence, tokens) for all but the plainly decoding sequences; 0 tokens: it got no budget
+    work       (sequence, start, tokens) for all but the plainly decoding ones; 0 tokens: it got no budget
+    served     tokens by admission number, where the running ones were served one by one
     preempted  whether somebody had to leave for want of pages
     reason     why the admission pass ended with someone still waiting
+    found      pages that the one at whom the admission pass ended would have found
     repeat     steps after which the plan must be made again, at the latest
     until      time after which it must be, at the first step boundary (or None)
     growth     pages that each of the `repeat` steps begins to fill, beside those the plan has filled (0 first)
+    durations  of the steps to come, ns, where the driver knows them
+    steps      how many of these steps the scheduler counts as planned; `done` of them are committed
+    yields     (sequence, step of its token before) of those in `work` that get a token
+    ends       sequences whose last token the last planned step brings
 
     The rest is the row of the log (`sim.events.RUN`): slots by what they do, positions, pages.
     """
@@ -31,23 +38,36 @@ class Batch(Shape):
     repeat = 1
     until: Nanoseconds | None = None
     growth: array[int] = NO_GROWTH
+    served: dict[int, int] | None = None
+    found: list[Page] | None = None
+    durations = NO_GROWTH
+    steps = 1
+    done = 0
     decode_rows = 0
     prefill_rows = 0
     recomputed_rows = 0
     held_rows = 0
     idle_rows = 0
+    waiting = 0
     tokens = 0
     redone = 0
     padding = 0
+    decoder_context = 0
+    live = 0
+    held_pages = 0
+    cached = 0
 
-    def __init__(self, start: Nanoseconds, budget: int) -> None:
-        self.start = start
+    def __init__(self, planned: Nanoseconds, budget: int) -> None:
+        self.planned = planned
+        self.start = planned
         self.budget = budget
-        self.work: list[tuple[Sequence, int]] = []
+        self.work: list[tuple[Sequence, int, int]] = []
+        self.yields: list[tuple[Sequence, int]] = []
+        self.ends: list[Sequence] = []
 
     def withdraw(self, seq: Sequence) -> int:
         """Take back what the step would have computed for this sequence; returns those tokens."""
-        for place, (other, tokens) in enumerate(self.work):
+        for place, (other, _, tokens) in enumerate(self.work):
             if other is seq:
                 del self.work[place]
                 self.budget += tokens
@@ -57,18 +77,17 @@ class Batch(Shape):
     def count_decoders(self, decoders: int, context: int) -> None:
         """Enter the sequences that simply decode, with their computed positions in all."""
         self.decodes = self.decode_rows = self.tokens = decoders
-        self.context = context
+        self.context = self.decoder_context = context
 
-    def count(self, seq: Sequence, tokens: int) -> None:
-        """Enter one of `work` into the shape and into exactly one row of the ledger."""
-        start = seq.computed
+    def count(self, seq: Sequence, start: int, tokens: int) -> None:
+        """Enter one of `work` into the shape and, unless it is over, into exactly one row of the ledger."""
         if not tokens:
-            self.idle_rows += 1
+            self.idle_rows += not seq.over
             return
         self.tokens += tokens
         again = seq.peak - start
         if seq.over:
-            self.held_rows += 1
+            pass
         elif again > 0:
             self.recomputed_rows += 1
             self.redone += min(again, tokens)
@@ -81,3 +100,35 @@ class Batch(Shape):
         else:
             self.decodes += 1
             self.context += start
+
+    def row(self, steps: int) -> tuple[int, ...]:
+        """The row of the log for the next `steps` steps to be committed."""
+        return (
+            self.planned,
+            self.start,
+            steps,
+            self.decode_rows,
+            self.prefill_rows,
+            self.recomputed_rows,
+            self.held_rows,
+            self.idle_rows,
+            self.waiting,
+            self.reason,
+            self.tokens,
+            self.redone,
+            self.padding,
+            self.decoder_context,
+            self.live,
+            self.pages,
+            self.held_pages,
+            self.cached,
+        )
+
+    def pass_over(self, steps: int, on_demand: bool) -> None:
+        """So many steps have just been committed; what the row said of the first is now said of the next."""
+        grown = sum(self.growth[self.done - steps + 1 : self.done + 1])
+        self.decoder_context += self.decode_rows * steps
+        self.live += self.tokens * steps
+        self.pages += grown
+        if on_demand:
+            self.held_pages += grown

@@ -1,9 +1,9 @@
 """The event log: the only output of a run. Flat integer arrays, written in order, never read by the scheduler.
 
-Three kinds of record: events (something happened to a request), chunks (a sequence that was in a step
-without simply decoding one token) and runs (steps with the same batch, back to back, with each one's
-duration). Who decodes in a step follows from the events: every running sequence without a chunk there.
-Knows no metric; see `sim.metrics`.
+Four kinds of record. Events: something happened to a request. Stints: a sequence decoded, one token in each
+of a range of steps. Chunks: a sequence was in a step otherwise, computing so many positions after so many.
+Runs: steps with the same batch, back to back, each with its duration. Steps are numbered from 0 in the order
+they ran. Knows no metric; see `sim.metrics`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class Kind(IntEnum):
     REJECTED = 1
     """[index of the reason]"""
     ADMITTED = 2
-    """again after each preemption"""
+    """again after each preemption [positions found computed]"""
     FIRST_TOKEN = 3
-    PAUSED = 4
-    """a decoding sequence gets no token from here on, for want of budget"""
-    RESUMED = 5
-    """its next token, after steps without one [nanoseconds since the token before]"""
-    PREEMPTED = 6
-    """[computed positions thrown away]"""
-    LOST = 7
+    RESUMED = 4
+    """its next token, after steps without one [the step that brought the token before]"""
+    PREEMPTED = 5
+    """[computed positions thrown away; 0 if its last token is on the way]"""
+    LOST = 6
     """generated, but never collected: its last token"""
-    FINISHED = 8
+    FINISHED = 7
     """[tokens delivered]"""
-    RELEASED = 9
+    RELEASED = 8
     """slot and pages are free again"""
+    DEQUEUED = 9
+    """it waits no longer, without being admitted"""
 
 
 class Reason(IntEnum):
@@ -54,16 +54,19 @@ class Reason(IntEnum):
 
 
 EVENT = ("time", "kind", "request", "value")
+STINT = ("request", "first", "end")
 CHUNK = ("step", "request", "start", "tokens")
 RUN = (
-    "start",  # ns
+    "planned",  # when this batch was planned first, ns
+    "start",  # when it started, ns
     "steps",
     "decode",  # slots that yield one new token a step
     "prefill",  # slots that compute prompt tokens
     "recomputed",  # slots that compute anything a preemption had thrown away
-    "held",  # slots whose sequence has finished, and empty slots of a closed static batch
+    "held",  # slots whose sequence has all its tokens, and empty slots of a closed static batch
     "no_budget",  # slots whose sequence got nothing
-    "reason",  # of the empty slots that someone waits for
+    "waiting",  # sequences that plan left waiting
+    "reason",  # why, as far as slots stay empty
     "tokens",  # positions computed a step
     "redone",  # of these, positions that an earlier step had computed
     "padding",  # positions computed for nothing: prompts padded to the longest
@@ -71,24 +74,28 @@ RUN = (
     "live",  # positions with a token during the first step, those it computes included
     "filled",  # pages with a live position during the first step
     "pages",  # pages held during the first step
+    "cached",  # free pages whose content can still be found, during the first step
 )
 
 
 class EventLog:
     """What happened, in integers; `slots`, `pages` and `page_size` say of what.
 
+    `depth`: steps in flight at once; with 2, a step is planned when the one before it starts.
     `on_demand`: pages are taken when their first position is computed, so that pages held grow with pages
     filled during a run; else a sequence holds all its pages from admission on.
     """
 
-    def __init__(self, slots: int, pages: int, page_size: int, on_demand: bool) -> None:
+    def __init__(self, slots: int, pages: int, page_size: int, on_demand: bool, depth: int = 1) -> None:
         self.slots = slots
         self.pages = pages
         self.page_size = page_size
         self.on_demand = on_demand
+        self.depth = depth
         self.requests: list[Request] = []
         self.reasons: list[str] = []
         self.events = array("q")
+        self.stints = array("q")
         self.chunks = array("q")
         self.runs = array("q")
         self.durations = array("q")
@@ -116,8 +123,12 @@ class EventLog:
         self.event(now, Kind.REJECTED, index, self.reasons.index(reason))
         self.ended += 1
 
+    def stint(self, index: int, first: int, end: int) -> None:
+        """Request `index` got a token from each step first..end by simply decoding."""
+        self.stints.extend((index, first, end))
+
     def chunk(self, index: int, start: int, tokens: int) -> None:
-        """In the next step, request `index` computes `tokens` positions after `start` (0: it got no budget)."""
+        """In the next step, request `index` computes `tokens` positions after `start`."""
         self.chunks.extend((len(self.durations), index, start, tokens))
 
     def run(self, row: tuple[int, ...], durations: array[Nanoseconds], growth: array[int]) -> None:
@@ -132,6 +143,10 @@ class EventLog:
     def event_table(self) -> Integers:
         """All events, one row each, columns EVENT: a view, no copy."""
         return np.frombuffer(self.events, np.int64).reshape(-1, len(EVENT))
+
+    def stint_table(self) -> Integers:
+        """All stints, one row each, columns STINT: a view, no copy."""
+        return np.frombuffer(self.stints, np.int64).reshape(-1, len(STINT))
 
     def chunk_table(self) -> Integers:
         """All chunks, one row each, columns CHUNK: a view, no copy."""
@@ -155,15 +170,15 @@ class EventLog:
         return filled
 
     def sha256(self) -> str:
-        """Digest of the canonical form: requests, events, chunks, maximal runs, durations, filled pages.
+        """Digest of the canonical form: requests, events, stints, chunks, maximal runs, durations, filled pages.
 
         Two runs that differ only in how their steps were grouped have the same digest.
         """
         digest = hashlib.sha256(b"slotstep log 1\n")
         digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
-        parts = (self.event_table(), self.chunk_table(), self.maximal_runs(), self.step_durations())
-        for part in (*parts, self.filled_by_step()):
+        tables = (self.event_table(), self.stint_table(), self.chunk_table(), self.maximal_runs())
+        for part in (*tables, self.step_durations(), self.filled_by_step()):
             digest.update(f"{part.shape}\n".encode())
             digest.update(part.astype("<i8").tobytes())
         return digest.hexdigest()
@@ -182,7 +197,7 @@ class EventLog:
         for name in RUN:
             if name in grown:
                 joined &= runs[name][1:] == (runs[name] + grown[name])[:-1]
-            elif name not in ("start", "steps", "filled", "pages"):
+            elif name not in ("planned", "start", "steps", "waiting", "filled", "pages", "cached"):
                 joined &= runs[name][1:] == runs[name][:-1]
         first = np.flatnonzero(np.concatenate(([True], ~joined)))
         merged = table[first].copy()

@@ -44,13 +44,22 @@ def makespan(log: EventLog, lives: Lives) -> int:
 
 
 def waiting_by_step(log: EventLog, lives: Lives) -> Integers:
-    """How many still waited once each step had been planned."""
-    change = np.zeros(len(Kind), np.int64)
-    change[[Kind.QUEUED, Kind.PREEMPTED]] = 1
-    change[Kind.ADMITTED] = -1
-    queue = np.concatenate(([0], np.cumsum(change[lives.kind])))
+    """How many still waited once each step had been planned: those its plan left, and who came since.
+
+    A step is planned when it starts, or at depth 2 when the one before it does, but never before its batch.
+    """
+    runs = log.run_table()
+    steps = runs["steps"]
     starts = lives.step_ends - log.step_durations()
-    return queue[np.searchsorted(lives.time, starts, side="right")]
+    if log.depth > 1:
+        starts = np.concatenate(([0], starts[:-1]))
+    planned = np.maximum(starts, np.repeat(runs["planned"], steps))
+    change = np.zeros(len(Kind), np.int64)
+    change[Kind.QUEUED], change[Kind.DEQUEUED] = 1, -1
+    came = np.concatenate(([0], np.cumsum(change[lives.kind])))
+    before = came[np.searchsorted(lives.time, runs["planned"], side="right")]
+    present: Integers = came[np.searchsorted(lives.time, planned, side="right")]
+    return present + np.repeat(runs["waiting"] - before, steps)
 
 
 def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, int]]:
@@ -106,6 +115,7 @@ def pages(log: EventLog, lives: Lives) -> Pages:
     filled = log.filled_by_step()
     spare = np.repeat(runs["pages"] - runs["filled"], runs["steps"])
     held = filled + spare if log.on_demand else np.repeat(runs["pages"], runs["steps"])
+    cached = np.minimum(np.repeat(runs["cached"], runs["steps"]), log.pages - held)
     weights = durations / span
 
     def mean(per_step: Integers) -> float:
@@ -115,7 +125,7 @@ def pages(log: EventLog, lives: Lives) -> Pages:
         "live": mean(live),
         "tail": mean(filled * size - live),
         "reserved": mean((held - filled) * size),
-        "cached": 0.0,
-        "free": mean((log.pages - held) * size) + log.pages * size * (1.0 - float(weights.sum())),
+        "cached": mean(cached * size),
+        "free": mean((log.pages - held - cached) * size) + log.pages * size * (1.0 - float(weights.sum())),
     }
     return Pages(log.pages, mean(held), int(held.max()), mean(live) / (mean(held) * size), positions)

@@ -1,35 +1,25 @@
 """What became of each request, read from the log as integer arrays: timestamps, tokens, preemptions, gaps.
 
-A gap is the time between two consecutive tokens of one request. A sequence that simply decodes gets a
-token at the end of every step, so its gaps are the distances between step ends over its stints of plain
-decoding; the gaps across a pause or a preemption are events of their own.
+A gap is the time between two consecutive tokens of one request. Over a stint of plain decoding the gaps are
+the distances between step ends; across a pause or a preemption, the event of the next token names the step
+that brought the one before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.events import EventLog, Integers, Kind
+
+Bools = NDArray[np.bool_]
 
 NEVER = -1
 
 STATUSES = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
 FINISHED, REJECTED, _, _, WAITING, RUNNING = range(len(STATUSES))
-
-STINT_STARTS = (Kind.FIRST_TOKEN, Kind.RESUMED)
-STINT_ENDS = (Kind.PAUSED, Kind.PREEMPTED, Kind.LOST, Kind.FINISHED)
-
-
-@dataclass(frozen=True)
-class Stints:
-    """Stretches of plain decoding: request, and the half-open range of steps that gave it a token."""
-
-    request: Integers
-    first: Integers
-    end: Integers
 
 
 class Lives:
@@ -118,40 +108,39 @@ class Lives:
         return np.diff(self.step_ends, prepend=0)
 
     @cached_property
-    def stints(self) -> Stints:
-        """All stretches of plain decoding."""
-        chosen = np.flatnonzero(np.isin(self.kind, (*STINT_STARTS, *STINT_ENDS)))
-        chosen = chosen[np.argsort(self.request[chosen], kind="stable")]
-        kind, request = self.kind[chosen], self.request[chosen]
-        opens = np.flatnonzero(np.isin(kind, STINT_STARTS))
-        closes = opens + 1
-        cut = (closes >= len(kind)) | (request[np.minimum(closes, len(kind) - 1)] != request[opens])
-        steps_by = np.searchsorted(self.step_ends, self.time[chosen], side="right") - (kind == Kind.LOST)
-        end = np.where(cut, len(self.step_ends), steps_by[np.minimum(closes, len(kind) - 1)])
-        return Stints(request[opens], steps_by[opens], end)
+    def stints(self) -> tuple[Integers, Integers, Integers]:
+        """Stretches of plain decoding: request, first step, and the step after the last."""
+        request, first, end = self.log.stint_table().T
+        return request, first, end
 
-    def decoders_by_step(self, chosen: Integers | slice = slice(None)) -> Integers:
-        """How many of the chosen stints got a token in each step."""
-        steps = len(self.step_ends)
-        first, end = self.stints.first[chosen], self.stints.end[chosen]
-        change = np.bincount(first, minlength=steps + 1) - np.bincount(end, minlength=steps + 1)
-        return np.cumsum(change)[:steps]
+    def decoders_by_step(self, chosen: Bools) -> Integers:
+        """How many decoding sequences of the chosen requests got a token from each step."""
+        request, first, end = self.stints
+        mine = chosen[request]
+        bins = len(self.step_ends) + 1
+        change = np.bincount(first[mine], minlength=bins) - np.bincount(end[mine], minlength=bins)
+        return np.cumsum(change)[:-1]
+
+    @cached_property
+    def pauses(self) -> tuple[Integers, Integers]:
+        """Gaps with a step that brought no token: request and nanoseconds."""
+        resumed = self.kind == Kind.RESUMED
+        return self.request[resumed], self.time[resumed] - self.step_ends[self.value[resumed]]
 
     @cached_property
     def tokens(self) -> Integers:
         """Tokens that each request was given."""
-        given = np.bincount(self.stints.request, self.stints.end - self.stints.first, len(self.log.requests))
+        request, first, end = self.stints
+        given = np.bincount(request, end - first, len(self.log.requests))
         return given.astype(np.int64) + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
 
     @cached_property
     def largest_gap(self) -> Integers:
         """The largest time between two consecutive tokens of each request, NEVER with fewer than two."""
         largest = np.full(len(self.log.requests), NEVER)
-        resumed = self.kind == Kind.RESUMED
-        np.maximum.at(largest, self.request[resumed], self.value[resumed])
-        some = self.stints.end > self.stints.first
-        highest = range_maxima(self.token_distances, self.stints.first[some], self.stints.end[some])
-        np.maximum.at(largest, self.stints.request[some], highest)
+        request, first, end = self.stints
+        np.maximum.at(largest, request, range_maxima(self.token_distances, first, end))
+        np.maximum.at(largest, *self.pauses)
         return largest
 
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sim.request import Sequence
+
+if TYPE_CHECKING:
+    from sim.prefix import Page
+
 
 class PagePool:
     """`pages` pages of `page_size` token positions each, the unit of allocation.
 
-    Ask before you take: `can_take(n)` / `take(n)`, and give every page back.
+    Ask before you take: `can_take(n)` / `take(n)`, and give every page back. The pool that remembers what
+    is in a page (`sim.prefix`) has the same interface; here nothing is ever found again.
+
+    remembers  whether pages can be found again by their content
+    shared     positions that more than one sequence counts as its own, beyond the first
+    cached     free pages whose content could still be found
     """
 
-    __slots__ = ("free", "page_size", "pages")
+    remembers = False
+    shared = 0
+    cached = 0
 
     def __init__(self, pages: int, page_size: int) -> None:
         """Raises ValueError unless both counts are at least 1."""
@@ -39,11 +53,26 @@ class PagePool:
         self.free -= pages
         assert self.free >= 0, "took a page that was not free"
 
-    def give_back(self, pages: int) -> None:
-        """Return pages taken before."""
+    def find(self, seq: Sequence) -> list[Page]:
+        """The pages that hold a prefix of this sequence."""
+        return []
+
+    def claim(self, seq: Sequence, found: list[Page]) -> None:
+        """The sequence holds the pages it found."""
+
+    def keep(self, seq: Sequence, full: int) -> None:
+        """The first `full` pages of the sequence are full."""
+
+    def takes_until_lost(self, found: list[Page]) -> int:
+        """How many pages can be taken before one of these can no longer be found."""
+        return self.free
+
+    def give_back(self, seq: Sequence, pages: int) -> None:
+        """A sequence returns all its pages."""
         self.free += pages
         assert self.free <= self.pages, "gave back a page that was never taken"
 
     def check(self) -> None:
         """Nothing is held: what holds once every sequence has left."""
         assert self.free == self.pages, f"{self.used} pages were never given back"
+        assert self.shared == 0, f"{self.shared} shared positions are counted that are not there"

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from sim.events import EventLog, Integers, Kind, Reason
 from sim.ledger import USEFUL, makespan, pages, slot_rows, waiting_by_step
-from sim.lives import FINISHED, NEVER, STATUSES, Lives
+from sim.lives import FINISHED, NEVER, STATUSES, Bools, Lives
 from sim.request import SECOND, Nanoseconds
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 PERCENTILES = (50, 90, 95, 99)
 LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s")
@@ -99,10 +98,10 @@ def status_counts(lives: Lives, chosen: Bools) -> dict[str, int]:
 
 def gaps(lives: Lives, chosen: Bools) -> Statistics:
     """Gaps between consecutive tokens, pooled over the chosen requests."""
-    stints = np.flatnonzero(chosen[lives.stints.request])
-    resumed = (lives.kind == Kind.RESUMED) & chosen[lives.request]
-    values = np.concatenate((lives.token_distances, lives.value[resumed])) / SECOND
-    weights = np.concatenate((lives.decoders_by_step(stints), np.ones(int(resumed.sum()), np.int64)))
+    request, pauses = lives.pauses
+    pauses = pauses[chosen[request]]
+    values = np.concatenate((lives.token_distances, pauses)) / SECOND
+    weights = np.concatenate((lives.decoders_by_step(chosen), np.ones(len(pauses), np.int64)))
     return describe(values, weights)
 
 
@@ -132,8 +131,8 @@ def token_counts(log: EventLog, lives: Lives) -> dict[str, int]:
         "prompt": int(prompts[finished].sum()),
         "output": int(lives.tokens.sum()),
         "computed": int(runs["tokens"] @ runs["steps"]),
-        "recomputed": int(runs["redone"] @ runs["steps"]),
-        "cached": 0,
+        "recomputed": int(lives.value[lives.kind == Kind.PREEMPTED].sum()),
+        "cached": int(lives.value[lives.kind == Kind.ADMITTED].sum()),
         "padding": int(runs["padding"] @ runs["steps"]),
         "lost": int((lives.kind == Kind.LOST).sum()),
     }
@@ -254,16 +253,22 @@ def slots_frame(log: EventLog) -> pd.DataFrame:
     `completed_ns` is its last token, `released_ns` when the slot was free again; a preempted stay ends with
     both at once and status "preempted".
     """
-    free = list(range(log.slots))
+    free: list[int] = []
+    opened = 0
     stays: dict[int, dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
     for time, kind, index, _ in log.event_table().tolist():
         if kind == Kind.ADMITTED:
             request = log.requests[index]
+            if not free:
+                heappush(free, opened)
+                opened += 1
             stay = {"slot": heappop(free), "id": request.id, "tenant": request.tenant, "status": "running"}
             stays[index] = stay | dict.fromkeys(("admitted_ns", "first_token_ns", "completed_ns", "released_ns"))
             stays[index]["admitted_ns"] = time
             rows.append(stays[index])
+        elif index not in stays:
+            continue
         elif kind == Kind.FIRST_TOKEN:
             stays[index]["first_token_ns"] = time
         elif kind in (Kind.FINISHED, Kind.LOST):

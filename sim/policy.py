@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
 
+from sim.memory import PagePool
 from sim.request import Nanoseconds, Sequence
 
-Rank = tuple[int | float, ...]
+Rank = tuple[int | float | str, ...]
 
 
 class Order(ABC):
@@ -48,7 +49,7 @@ class Order(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Sequence]:
-        """Everyone who waits, in no promised order."""
+        """Everyone who waits, in the order they would go if nothing changed, where there is such an order."""
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When the answer of `head` may change although nobody comes, goes or ends.
@@ -108,7 +109,7 @@ class RankedOrder(Order):
         return len(self.waiting)
 
     def __iter__(self) -> Iterator[Sequence]:
-        return iter(self.waiting.values())
+        return iter(sorted(self.waiting.values(), key=lambda seq: (self.rank(seq), seq.index)))
 
 
 class Admission(Protocol):
@@ -118,19 +119,36 @@ class Admission(Protocol):
     def reserves(self) -> bool:
         """Whether pages for the whole life are taken at admission and kept; else they are taken as needed."""
 
-    def positions(self, seq: Sequence) -> int:
-        """Token positions for which pages must be free at admission."""
+    def positions(self, seq: Sequence, computed: int) -> int:
+        """Token positions for which pages must be free; `computed` will be after the first step."""
+
+    def spare(self, pool: PagePool) -> int:
+        """Pages that must stay free beside them, unless nothing runs."""
 
 
 @dataclass(frozen=True)
 class Optimistic:
-    """Admit when pages for all tokens known so far are free: a check, not a reservation."""
+    """Admit when pages for all tokens known so far are free: a check, not a reservation.
 
+    whole      check for all known tokens; else only for those the first step computes
+    watermark  share of the pages that an admission leaves free
+    """
+
+    whole: bool = True
+    watermark: float = 0.0
     reserves: bool = False
 
-    def positions(self, seq: Sequence) -> int:
+    def __post_init__(self) -> None:
+        if not 0 <= self.watermark < 1:
+            raise ValueError(f"watermark is {self.watermark}; expected at least 0 and less than 1")
+
+    def positions(self, seq: Sequence, computed: int) -> int:
         """Prompt and regenerated tokens; nothing for those to come."""
-        return seq.known
+        return seq.known if self.whole else computed
+
+    def spare(self, pool: PagePool) -> int:
+        """The watermark in pages, of all pages and the engine's one null page."""
+        return int(self.watermark * (pool.pages + 1))
 
 
 @dataclass(frozen=True)
@@ -139,9 +157,13 @@ class Reserve:
 
     reserves: bool = True
 
-    def positions(self, seq: Sequence) -> int:
+    def positions(self, seq: Sequence, computed: int) -> int:
         """Everything the sequence may ever hold."""
         return seq.most
+
+    def spare(self, pool: PagePool) -> int:
+        """Nothing: what is reserved cannot run out."""
+        return 0
 
 
 class Victim(Protocol):
@@ -158,6 +180,20 @@ class LastAdmitted:
     def choose(self, running: dict[int, Sequence]) -> Sequence:
         """The last in the order of admission."""
         return running[next(reversed(running))]
+
+
+@dataclass(frozen=True)
+class LeastUrgent:
+    """The least urgent, of these the last to arrive: priority decides who keeps its pages."""
+
+    def choose(self, running: dict[int, Sequence]) -> Sequence:
+        """The largest urgency."""
+        return max(running.values(), key=urgency)
+
+
+def urgency(seq: Sequence) -> Rank:
+    """What priority scheduling goes by, (priority, arrival, id); the smaller is the more urgent."""
+    return seq.request.priority, seq.request.arrival, seq.request.id
 
 
 @dataclass(frozen=True)

@@ -50,30 +50,40 @@ class At(simpy.Event):
 
 
 class Replica:
-    """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own."""
+    """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own.
+
+    At depth 1 a plan is made when nothing is left to run, at depth 2 when one step is left: it has just
+    started (the tail), and what is planned now follows it.
+    """
 
     def __init__(self, env: Clock, scheduler: Scheduler, cost: StepCost, macro: bool = True) -> None:
         self.env = env
         self.scheduler = scheduler
         self.cost = cost
         self.macro = macro
-        self.batch: Batch | None = None
-        self.durations: array[Nanoseconds] = array("q")
-        self.end: At | None = None
+        self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
+        self.flying: Batch | None = None
+        self.following: Batch | None = None
+        self.in_tail = False
+        self.wake: At | None = None
+        self.must_plan = False
         self.planning = False
 
     def submit(self, request: Request) -> None:
         """A request arrives now."""
-        if self.batch is not None and self.scheduler.order.counts_service:
-            self.catch_up(self.batch)
-        may_change = self.scheduler.submit(request, self.env.now)
-        if self.batch is None:
-            self.plan_after_all_else()
-        elif may_change and len(self.durations) > 1:
-            self.cut(self.batch, self.env.now)
+        now = self.env.now
+        if self.flying is not None and self.scheduler.order.counts_service:
+            self.catch_up(self.flying)
+        may_change = self.scheduler.submit(request, now)
+        if self.flying is None:
+            self.must_plan = True
+        elif may_change and not self.must_plan:
+            self.plan_at_boundary(now)
+        if self.must_plan:
+            self.settle()
 
-    def plan_after_all_else(self) -> None:
-        """Plan now, once, after every other event of this instant."""
+    def settle(self) -> None:
+        """If a plan is due, make it now, once, after every other event of this instant."""
         if self.planning:
             return
         if self.env.peek() > self.env.now:
@@ -83,53 +93,111 @@ class Replica:
             At(self.env, 0, Rank.PLANNING, self.plan)
 
     def plan(self, _: simpy.Event | None = None) -> None:
-        """Ask for the next batch and set it running."""
-        self.planning = False
-        batch = self.scheduler.plan(self.env.now)
+        """Ask for the next batch, and set it running or behind the step that runs."""
+        self.planning = self.must_plan = False
+        now = self.env.now
+        batch = self.scheduler.plan(now)
+        while batch.preempted and not batch.tokens and self.flying is None:
+            batch = self.scheduler.plan(now)
         if not batch.tokens:
             return
-        self.batch = batch
         if self.macro and batch.repeat > 1:
-            self.durations = self.cost.run(batch, batch.repeat, batch.growth)
+            batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
         else:
-            self.durations = array("q", [self.cost.step(batch)])
-        self.wake(sum(self.durations))
-        if batch.until is not None and len(self.durations) > 1:
-            self.cut(batch, batch.until)
+            batch.durations = array("q", [self.cost.step(batch)])
+        if self.flying is None:
+            self.begin(batch, now)
+        else:
+            self.following = batch
+            batch.start = self.flying.start + self.flying.durations[0]
+        if batch.until is not None:
+            self.plan_at_boundary(batch.until)
+        if self.must_plan:
+            self.settle()
+
+    def begin(self, batch: Batch, now: Nanoseconds) -> None:
+        """The first step of a batch starts now."""
+        batch.start = now
+        self.flying = batch
+        self.await_plan(batch, now)
+
+    def await_plan(self, batch: Batch, now: Nanoseconds) -> None:
+        """Wake when the next plan is due: when no more than `ahead` steps are left."""
+        durations = batch.durations
+        if len(durations) == self.ahead:
+            self.enter_tail(batch)
+            return
+        lasts = sum(durations) - (durations[-1] if self.ahead else 0)
+        self.wake = At(self.env, batch.start + lasts - now, Rank.COMPLETION, self.reach_plan)
+
+    def reach_plan(self, event: simpy.Event) -> None:
+        """All steps but those to run ahead have ended, unless the batch was cut since this was scheduled."""
+        if event is self.wake and self.flying is not None:
+            self.run_to_plan(self.flying)
+            self.settle()
+
+    def run_to_plan(self, batch: Batch) -> None:
+        """Take the results of all steps but those to run ahead; a plan is due."""
+        durations = batch.durations
+        if not self.ahead:
+            self.flying = None
+            self.must_plan = True
+            self.scheduler.commit(batch, self.env.now, durations)
+            return
+        if len(durations) > 1:
+            self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
+            self.scheduler.commit(batch, self.env.now, durations[:-1])
+            del durations[:-1]
+        self.enter_tail(batch)
+
+    def enter_tail(self, batch: Batch) -> None:
+        """The last step of a batch starts now, and the one after it is to be planned."""
+        self.in_tail = self.must_plan = True
+        self.wake = At(self.env, batch.durations[0], Rank.COMPLETION, self.end_tail)
+
+    def end_tail(self, event: simpy.Event) -> None:
+        """The last step has ended: the batch behind it starts, or a plan is due."""
+        assert event is self.wake
+        now = self.env.now
+        batch, following = self.flying, self.following
+        assert batch is not None
+        self.flying = self.following = None
+        self.in_tail = False
+        self.scheduler.commit(batch, now, batch.durations)
+        if following is not None:
+            self.begin(following, now)
+        else:
+            self.must_plan = True
+        if self.must_plan:
+            self.settle()
+
+    def plan_at_boundary(self, instant: Nanoseconds) -> None:
+        """Make the next plan at the first step boundary at or after an instant, if none is due before."""
+        batch = self.following if self.in_tail else self.flying
+        if batch is None or len(batch.durations) == 1:
+            return
+        elapsed = instant - batch.start
+        boundaries = bisect_left(list(accumulate(batch.durations)), elapsed) + 1 if elapsed > 0 else 0
+        kept = boundaries + self.ahead
+        if kept < len(batch.durations):
+            del batch.durations[kept:]
+            if batch is self.flying:
+                self.await_plan(batch, self.env.now)
 
     def catch_up(self, batch: Batch) -> None:
         """Book the steps of the run that have ended by now, for an order that counts service."""
-        ends = list(accumulate(self.durations))
-        elapsed = self.env.now - batch.start
-        done = bisect_right(ends, elapsed)
-        if not done:
+        if self.in_tail:
             return
-        if ends[done - 1] == elapsed:
-            del self.durations[done:]
-            self.finish(batch)
-        else:
-            self.scheduler.commit_part(batch, batch.start + ends[done - 1], self.durations[:done])
-            del self.durations[:done]
-
-    def cut(self, batch: Batch, instant: Nanoseconds) -> None:
-        """End the run at the first step boundary at or after an instant."""
-        ends = list(accumulate(self.durations))
-        kept = bisect_left(ends, instant - batch.start) + 1
-        if kept < len(ends):
-            del self.durations[kept:]
-            self.wake(batch.start + ends[kept - 1] - self.env.now)
-
-    def wake(self, delay: Nanoseconds) -> None:
-        """The batch ends after `delay`; an end scheduled before no longer counts."""
-        self.end = At(self.env, delay, Rank.COMPLETION, self.complete)
-
-    def complete(self, end: simpy.Event) -> None:
-        """The batch has run: take its results and plan again."""
-        if end is self.end and self.batch is not None:
-            self.finish(self.batch)
-            self.plan_after_all_else()
-
-    def finish(self, batch: Batch) -> None:
-        """Take the batch's results."""
-        self.batch = self.end = None
-        self.scheduler.commit(batch, self.env.now, self.durations)
+        boundaries = list(accumulate(batch.durations, initial=0))
+        elapsed = self.env.now - batch.start
+        ended = bisect_right(boundaries, elapsed) - 1
+        if boundaries[ended] == elapsed:
+            del batch.durations[ended + self.ahead :]
+            self.run_to_plan(batch)
+            return
+        planned = min(ended + 1 + self.ahead, len(batch.durations))
+        if planned > batch.steps - batch.done:
+            self.scheduler.proceed(batch, planned - (batch.steps - batch.done))
+        if ended:
+            self.scheduler.commit(batch, batch.start + boundaries[ended], batch.durations[:ended])
+            del batch.durations[:ended]

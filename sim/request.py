@@ -1,8 +1,12 @@
-"""What was asked (Request, immutable). Knows nothing of slots, pages or policies."""
+"""What was asked (Request, immutable) and how far it has come (Sequence). Knows nothing of policies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.prefix import Page
 
 Nanoseconds = int
 
@@ -15,9 +19,14 @@ class Request:
 
     `output` is the true number of generated tokens, which an engine learns only at the end; `max_output`
     is the limit the client declared, which an engine knows from the start. A request that declares none
-    is taken to have asked for exactly what it produced.
+    is taken to have asked for exactly what it produced. A smaller `priority` is more urgent.
 
-    Raises ValueError for a count below 1, a negative arrival, or an output above its own limit.
+    What the prompt says may be known as `tokens` (ids) or as `blocks` (ids of blocks of `block_size` tokens,
+    the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else
+    must agree for two equal prompts to have equal KV pages.
+
+    Raises ValueError for a count below 1, a negative arrival, an output above its own limit, or content
+    whose length is not the prompt's.
     """
 
     id: str
@@ -25,13 +34,26 @@ class Request:
     prompt: int
     output: int
     tenant: str = "default"
-    max_output: int = field(default=0)
+    max_output: int = 0
+    priority: int = 0
+    tokens: tuple[int, ...] | None = None
+    blocks: tuple[int | str, ...] = ()
+    block_size: int = 0
+    adapter: str = ""
 
     def __post_init__(self) -> None:
         if self.max_output == 0:
             object.__setattr__(self, "max_output", self.output)
         if self.prompt < 1 or self.output < 1 or self.arrival < 0 or self.max_output < self.output:
             raise ValueError(self.complaint())
+        if (self.tokens is not None or self.blocks) and not self.content_fits():
+            raise ValueError(f"request {self.id}: its content does not have the length of its prompt, {self.prompt}")
+
+    def content_fits(self) -> bool:
+        """Whether the tokens, or the blocks, are as long as the prompt."""
+        if self.tokens is not None:
+            return len(self.tokens) == self.prompt
+        return self.block_size > 0 and len(self.blocks) == -(-self.prompt // self.block_size)
 
     def complaint(self) -> str:
         """The first thing that is wrong with this request, in words."""
@@ -47,22 +69,28 @@ class Request:
 class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
-    `goal` is the position count at which its last token appears (prompt + output - 1: the last token is
-    never computed), `most` the positions it may come to hold, `peak` the most it ever had computed.
-    `over` marks one whose last token has been generated.
-    While a sequence decodes its progress is implicit: `computed` stays behind, and `base` plus the
-    scheduler's step counter is the true count.
+    goal      position count at which its last token appears (prompt + output - 1: that one is never computed)
+    most      positions it may come to hold
+    peak      most positions it ever had computed
+    over      its last token has been scheduled
+    decoding  its progress is implicit (`sim.decoders`): `computed` stays behind, `base` is the difference to
+              the step counter, `joined` the step from which on it decodes
+    last_step the step that brings its latest token, -1 before the first
+    needs     pages it needs to be admitted, while it waits
+    pages     pages it holds under a rule that reserves them
+    table     its pages that can be found by content, and `keys` their names (`sim.prefix`)
     """
 
     __slots__ = (
         "base",
         "computed",
         "decoding",
-        "finish_at",
         "goal",
         "index",
+        "joined",
+        "keys",
         "known",
-        "last_token",
+        "last_step",
         "most",
         "needs",
         "over",
@@ -70,6 +98,7 @@ class Sequence:
         "peak",
         "request",
         "serial",
+        "table",
     )
 
     def __init__(self, request: Request, index: int, overrun: int = 0) -> None:
@@ -83,8 +112,10 @@ class Sequence:
         self.needs = 0
         self.pages = 0
         self.serial = -1
-        self.decoding = False
         self.over = False
+        self.decoding = False
         self.base = 0
-        self.finish_at = 0
-        self.last_token: Nanoseconds = -1
+        self.joined = 0
+        self.last_step = -1
+        self.keys: list[bytes] = []
+        self.table: list[Page] = []

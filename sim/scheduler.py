@@ -1,43 +1,54 @@
 """Continuous batching: decide what each step computes. Pure: `now` is an argument; no clock, no I/O.
 
     batch = scheduler.plan(now)                  what the next step computes, and how often it may repeat
-    scheduler.commit(batch, now, durations)      it has run, once or several times
+    scheduler.proceed(batch, steps)              it goes on for so many steps more
+    scheduler.commit(batch, now, durations)      its next steps have run
 
-Decoding sequences advance together, so their progress is implicit: one step counter, and per sequence the
-difference to it. The next to finish is the top of a heap keyed by finishing step, the pages a step needs
-are counted per phase (position modulo page size), and the total context grows by the batch. A decode step
-costs O(1), an event O(log n). Knows no policy by name and no cost.
+There are no phases: a sequence has `known` tokens and `computed` positions, and a step lets one catch up
+with the other. What a step will have computed counts from its plan on; what it brings, tokens and ends,
+comes with its commit. So a driver may plan a step while another runs. Knows no policy by name and no cost.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from heapq import heappop, heappush
 from typing import Literal
 
 from sim.batch import NO_GROWTH, Batch
+from sim.decoders import Decoders
 from sim.events import EventLog, Kind, Reason
 from sim.memory import PagePool
 from sim.policy import Policy
+from sim.prefix import Page
 from sim.request import Nanoseconds, Request, Sequence
+from sim.waiting import Waiting
 
 LONGEST_RUN = 256
 """Steps planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""
+
+NO_LIMIT = 1 << 62
 
 
 class Scheduler:
     """One engine: `slots` places in the running batch and a pool of pages, filled by a policy.
 
-    token_budget  most positions one step computes
-    chunked       a prompt may be cut to fit the budget; else it waits for a step that takes it whole
-    evict         "before" the next forward pass, or "after" it: then a finished sequence buys one step more
-    harvest       "step": a token is collected when its step ends; "next" (with evict "after"): at the start
-                  of the following one, so that the last token of a sequence is lost
-    contiguous    the cache is one rectangle: admissions pay for copying
+    token_budget      most positions one step computes
+    chunked           a prompt may be cut to fit the budget; else it waits for a step that takes it whole
+    evict             "before" the next forward pass, or "after" it: then a finished sequence buys one step more
+    harvest           "step": a token is collected when its step ends; "next" (with evict "after"): at the start
+                      of the following one, so that the last token of a sequence is lost
+    contiguous        the cache is one rectangle: admissions pay for copying
+    depth             steps in flight at once: 2 plans a step while the one before it runs
+    max_active        most sequences running at once, if fewer than slots
+    chunk_limit       most positions one step computes of one sequence, unless it is alone (0: no limit);
+                      with chunk_limit_adapts, at least its share of the budget
+    preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages
 
     Raises ValueError for settings that make no sense.
     """
+
+    closed = False
+    """Whether a finished sequence keeps its place until all have ended."""
 
     def __init__(
         self,
@@ -50,42 +61,57 @@ class Scheduler:
         evict: Literal["before", "after"] = "before",
         harvest: Literal["step", "next"] = "step",
         contiguous: bool = False,
+        depth: int = 1,
+        max_active: int | None = None,
+        chunk_limit: int = 0,
+        chunk_limit_adapts: bool = False,
+        preempt_for_slot: bool = False,
     ) -> None:
-        if slots < 1:
-            raise ValueError(f"slots is {slots}; expected at least 1")
-        if token_budget < 1:
-            raise ValueError(f"token_budget is {token_budget}; expected at least 1")
+        counts = {
+            "slots": slots,
+            "token_budget": token_budget,
+            "max_active": slots if max_active is None else max_active,
+        }
+        for name, count in counts.items():
+            if count < 1:
+                raise ValueError(f"{name} is {count}; expected at least 1")
         if harvest == "next" and evict != "after":
             raise ValueError("harvest 'next' needs evict 'after'")
-        self.order = policy.order
+        if depth not in (1, 2):
+            raise ValueError(f"depth is {depth}; expected 1 or 2")
+        if depth == 2 and evict == "after":
+            raise ValueError("depth 2 needs evict 'before': it finds a finished sequence late enough")
+        if pool.remembers and policy.admission.reserves:
+            raise ValueError("a prefix cache needs an admission rule that takes pages as needed")
         self.admission = policy.admission
         self.victim = policy.victim
         self.on_demand = not policy.admission.reserves
         self.pool = pool
         self.slots = slots
+        self.most_active = min(slots, counts["max_active"])
         self.token_budget = token_budget
         self.chunked = chunked
+        self.chunk_limit = chunk_limit
+        self.chunk_limit_adapts = chunk_limit_adapts
         self.evict_late = evict == "after"
         self.harvest_late = harvest == "next"
         self.contiguous = contiguous
-        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand)
+        self.depth = depth
+        self.preempt_for_slot = preempt_for_slot
+        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth)
 
-        self.step = 0
-        self.last_commit: Nanoseconds = 0
-        self.admissions = 0
+        self.order = policy.order
+        self.waiting = Waiting(policy.order)
+        self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}  # by order of admission
-        self.catching_up: dict[int, Sequence] = {}  # of these, the ones that do not simply decode
-        self.finished: list[Sequence] = []  # since the last plan
+        self.catching_up: dict[int, Sequence] = {}  # of these, the ones that compute, but do not simply decode
+        self.finished: list[Sequence] = []  # committed since the last plan
         self.riding: list[Sequence] = []  # finished, and in one step more
+        self.admissions = 0
         self.latest_past_prefill = -1  # admission number; who was admitted later can only be prefilling
-        self.finishing: list[tuple[int, int, Sequence]] = []  # heap by finishing step
-        self.decoders = 0
-        self.context = 0  # computed positions of all decoders
-        self.live = 0  # computed positions of all running
-        self.filled = 0  # pages with a live position
-        self.page_demand = array("q", [0]) * pool.page_size  # decoders that need a page, by step modulo page size
-        self.waiting_needs: Counter[int] = Counter()  # pages that those who wait need
-        self.smallest_need: int | None = None
+        self.over = 0  # running sequences that have all their tokens
+        self.computed = 0  # positions of all running
+        self.touched = 0  # pages with a computed position, under a rule that reserves
         self.width = 0  # positions per row of a contiguous cache
 
     # ------------------------------------------------------------------ the outside
@@ -93,23 +119,22 @@ class Scheduler:
     def submit(self, request: Request, now: Nanoseconds) -> bool:
         """A request arrives: it is queued, or rejected if it can never fit.
 
-        Returns whether it could change the batch that is running, so that the plan should be made again
-        at the next step boundary.
+        Returns whether it could change what runs, so that the plan should be made again at the next step
+        boundary.
         """
-        log = self.log
-        index = log.add(request)
+        index = self.log.add(request)
         seq = Sequence(request, index, overrun=self.evict_late)
         complaint = self.never_fits(seq)
         if complaint:
-            log.reject(now, index, complaint)
+            self.log.reject(now, index, complaint)
             return False
-        log.event(now, Kind.QUEUED, index)
-        nobody_waits = not len(self.order)
-        self.order.push(seq, now, self.step)
-        need = self.expect(seq)
-        if len(self.running) >= self.slots:
-            return False
-        return nobody_waits or not self.order.appends or need <= self.pool.free
+        self.log.event(now, Kind.QUEUED, index)
+        nobody_waits = not self.waiting.count
+        needs = self.needs(seq)
+        self.waiting.push(seq, needs, now, self.decoders.step)
+        if len(self.running) >= self.most_active:
+            return self.preempt_for_slot or (nobody_waits and self.most_active < self.slots)
+        return nobody_waits or not self.order.appends or self.chunk_limit > 0 or needs <= self.pool.free
 
     def never_fits(self, seq: Sequence) -> str:
         """Why this sequence could not run even alone; empty if it could."""
@@ -120,153 +145,235 @@ class Scheduler:
         return ""
 
     def plan(self, now: Nanoseconds) -> Batch:
-        """What the next step computes; an empty batch (`tokens` 0) when there is nothing to do."""
+        """What the next step computes; a batch with `tokens` 0 when there is nothing to do.
+
+        A plan may also end empty because the only one it looked at had to leave (`preempted`): plan again.
+        """
         self.evict_finished(now)
         batch = Batch(now, self.token_budget)
         self.continue_running(batch)
-        if not batch.preempted:
+        if self.waiting.count and not batch.preempted:
             self.admit_waiting(batch)
         self.measure(batch)
-        self.look_ahead(batch)
+        if batch.tokens:
+            self.look_ahead(batch)
+            self.advance(batch)
         return batch
 
+    def proceed(self, batch: Batch, steps: int) -> None:
+        """The batch goes on for so many steps more, as far as `repeat` allows."""
+        self.fill(sum(batch.growth[batch.steps : batch.steps + steps]))
+        batch.steps += steps
+        self.decoders.advance(steps)
+        self.computed += self.decoders.count * steps
+        if self.decoders.some_due():
+            self.end_due(batch)
+
     def commit(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
-        """The batch has run `len(durations)` times, the last of them ending now (None: once)."""
+        """The next `len(durations)` steps of the batch have run, the last of them ending now (None: one step).
+
+        Steps the batch had not been told to proceed for are taken as such. With the last planned step come
+        the tokens of the sequences that caught up, and the ends.
+        """
         if durations is None:
             durations = array("q", [now - batch.start])
+        steps = len(durations)
+        if batch.done + steps > batch.steps:
+            self.proceed(batch, batch.done + steps - batch.steps)
         self.record(batch, durations)
-        self.advance_decoders(len(durations))
-        for seq, tokens in batch.work:
-            self.advance(seq, tokens, now)
-        self.finish_due(now)
-        self.last_commit = now
-
-    def commit_part(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds]) -> None:
-        """The first steps of a run have ended, the last of them now; the same batch goes on."""
-        self.commit(batch, now, durations)
         batch.start = now
-        batch.growth = batch.growth[len(durations) :]
-        self.fill(batch.growth[0])
-        batch.growth[0] = 0
+        if batch.done == batch.steps and (batch.yields or batch.ends):
+            self.harvest(batch, now)
+
+    def assignments(self, batch: Batch) -> list[tuple[Sequence, int, int]]:
+        """(sequence, start, tokens) of everyone in a batch that has just been planned, in order of admission."""
+        work = {seq.serial: (start, tokens) for seq, start, tokens in batch.work}
+        ending = {seq.serial for seq in batch.ends}
+        everyone = []
+        for serial, seq in self.running.items():
+            if serial in work:
+                start, tokens = work[serial]
+                if tokens:
+                    everyone.append((seq, start, tokens))
+            elif seq.decoding:
+                everyone.append((seq, self.decoders.computed(seq) - 1, 1))
+            elif serial in ending:
+                everyone.append((seq, seq.computed - 1, 1))
+        return everyone
 
     def check(self) -> None:
         """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
         assert not self.running, f"{len(self.running)} sequences still run"
-        assert not len(self.order), f"{len(self.order)} sequences still wait"
-        assert not self.decoders, f"{self.decoders} decoders are counted that are not there"
-        assert self.context == self.live == self.filled == 0, "positions are counted that are not there"
-        assert not any(self.page_demand), "a page is expected that nobody needs"
+        assert not self.waiting.count, f"{self.waiting.count} sequences still wait"
+        assert self.over == self.computed == self.touched == 0, "something is counted that is not there"
+        self.decoders.check()
         self.pool.check()
 
-    # ------------------------------------------------------------------ plan
+    # ------------------------------------------------------------------ plan: one verb a line
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """Finished sequences leave; late eviction finds them one step later."""
-        if not self.evict_late:
-            leaving, self.finished = self.finished, []
-        else:
-            leaving, self.riding, self.finished = self.riding, self.finished, []
+        if not self.finished and not self.riding:
+            return
+        leaving, self.finished = self.finished, []
+        if self.evict_late:
+            leaving, self.riding = self.riding, leaving
         for seq in leaving:
-            self.release(seq, now)
+            self.leave(seq, seq.computed)
+            self.log_release(seq, now)
 
     def continue_running(self, batch: Batch) -> None:
         """Running sequences get their tokens: one each, or what is left of a prompt, while the budget lasts."""
-        if not self.all_can_be_served(batch.budget):
+        pages = self.decoders.pages_now()
+        if not self.all_can_be_served(pages, batch.budget - self.decoders.count):
             self.continue_in_order(batch)
             return
-        batch.budget -= self.decoders
-        self.fill(self.page_demand[self.step % self.pool.page_size])
-        for seq in self.catching_up.values():
-            self.give(batch, seq, min(seq.known - seq.computed, batch.budget))
+        batch.budget -= self.decoders.count
+        self.fill(pages)
+        if self.catching_up:
+            limit = self.limit()
+            for seq in self.catching_up.values():
+                self.give(batch, seq, min(seq.known - seq.computed, limit, batch.budget))
 
-    def all_can_be_served(self, budget: int) -> bool:
-        """Whether neither pages nor the budget make the order of the running ones matter."""
-        pages = self.page_demand[self.step % self.pool.page_size]
-        budget -= self.decoders
+    def limit(self) -> int:
+        """Most positions that one sequence may compute in this step."""
+        present = len(self.running) + self.waiting.count
+        if not self.chunk_limit or present <= 1:
+            return NO_LIMIT
+        if self.chunk_limit_adapts:
+            return max(self.chunk_limit, self.token_budget // present)
+        return self.chunk_limit
+
+    def all_can_be_served(self, pages: int, budget: int) -> bool:
+        """Whether neither pages nor budget make the order of the running ones matter.
+
+        The decoders need `pages` and leave so much `budget`.
+        """
         if budget < 0:
             return False
-        for serial, seq in self.catching_up.items():
-            wanted = seq.known - seq.computed
-            tokens = min(wanted, budget)
-            if tokens < wanted and serial < self.latest_past_prefill:
-                return False
-            budget -= tokens
-            pages += self.growth(seq, tokens)
-        return not self.on_demand or self.pool.can_take(pages)
+        if self.catching_up:
+            limit = self.limit()
+            for serial, seq in self.catching_up.items():
+                wanted = min(seq.known - seq.computed, limit)
+                tokens = min(wanted, budget)
+                if tokens < wanted and serial <= self.latest_past_prefill:
+                    return False
+                budget -= tokens
+                pages += self.growth(seq, tokens)
+        return not self.on_demand or pages <= self.pool.free
 
     def continue_in_order(self, batch: Batch) -> None:
         """The same, one by one in the order of admission: budget or pages do not reach for all."""
-        served: dict[int, int] = {}
+        limit = self.limit()
+        batch.served = {}
         stopped = False
         for serial, seq in list(self.running.items()):
-            if serial not in self.running:
+            if serial not in self.running or (seq.over and not self.evict_late):
                 continue
-            tokens = min(1 if seq.decoding else seq.known - seq.computed, 0 if stopped else batch.budget)
+            wanted = 1 if seq.decoding else min(seq.known - seq.computed, limit)
+            tokens = 0 if stopped else min(wanted, batch.budget)
             while self.on_demand and not self.pool.can_take(self.growth(seq, tokens)):
                 victim = self.victim.choose(self.running)
-                self.preempt(victim, batch, served)
+                self.preempt(victim, batch)
                 if victim is seq:
                     stopped = True
                     break
             if serial not in self.running:
                 continue
-            served[serial] = tokens
-            if not seq.decoding:
-                self.give(batch, seq, tokens)
-            elif tokens:
+            batch.served[serial] = tokens
+            if seq.decoding and tokens:
                 self.fill(self.growth(seq, tokens))
                 batch.budget -= tokens
-            else:
-                self.pause(seq, batch.start)
-                self.give(batch, seq, 0)
-        self.catching_up = {serial: seq for serial, seq in self.running.items() if not seq.decoding}
+                continue
+            if seq.decoding:
+                self.stop_decoding(seq)
+            self.give(batch, seq, tokens)
+        self.catching_up = {
+            serial: seq
+            for serial, seq in self.running.items()
+            if not seq.decoding and (self.evict_late or not seq.over)
+        }
 
-    def preempt(self, victim: Sequence, batch: Batch, served: dict[int, int]) -> None:
-        """The victim's pages are free again, and it starts over from its tokens; a finished one just leaves."""
+    def preempt(self, victim: Sequence, batch: Batch) -> None:
+        """The victim's slot and pages are free again; it starts over from its tokens, or just leaves if over."""
         batch.preempted = True
         batch.reason = Reason.NO_MEMORY
-        tokens = served.pop(victim.serial, 0)
         if victim.decoding:
-            victim.last_token = self.last_commit
+            tokens = 1 if batch.served is None else batch.served.pop(victim.serial, 0)
             self.stop_decoding(victim)
             batch.budget += tokens
         else:
-            batch.withdraw(victim)
+            tokens = batch.withdraw(victim)
+        self.keep_pages(victim, tokens)
         self.leave(victim, victim.computed + tokens)
-        if victim.over:
+        if victim.over and self.evict_late:
             self.riding.remove(victim)
-            self.log_release(victim, batch.start)
+            self.log_release(victim, batch.planned)
             return
-        self.log.event(batch.start, Kind.PREEMPTED, victim.index, victim.computed)
+        lost = 0 if victim.over else victim.computed
+        self.log.event(batch.planned, Kind.PREEMPTED, victim.index, lost)
         victim.computed = 0
-        self.order.push_back(victim, batch.start, self.step)
-        self.expect(victim)
+        self.waiting.push_back(victim, self.needs(victim), batch.planned, self.decoders.step)
 
     def admit_waiting(self, batch: Batch) -> None:
         """Waiting sequences enter in the policy's order while there are a slot, budget and memory."""
-        while len(self.order) and len(self.running) < self.slots:
+        limit = self.limit()
+        while self.waiting.count:
+            if len(self.running) >= self.most_active and not self.free_a_slot(batch):
+                if self.most_active < self.slots:
+                    batch.reason = Reason.LIMITED
+                return
             if not batch.budget:
                 batch.reason = Reason.NO_BUDGET
                 return
-            seq = self.order.head(batch.start, self.step)
+            seq = self.order.head(batch.planned, self.decoders.step)
             if seq is None:
                 batch.reason = Reason.LIMITED
                 return
-            tokens = min(seq.known, batch.budget)
-            if tokens < seq.known <= self.token_budget and not self.chunked:
+            batch.found = found = self.pool.find(seq)
+            start = len(found) * self.pool.page_size
+            wanted = min(seq.known - start, limit)
+            tokens = min(wanted, batch.budget)
+            if tokens < wanted <= self.token_budget and not self.chunked:
                 batch.reason = Reason.NO_BUDGET
                 return
-            if not self.pool.can_take(seq.needs):
-                fits_another = self.smallest_waiting() <= self.pool.free
+            if not self.has_memory_for(seq, found, start + tokens):
+                fits_another = self.waiting.smallest_need() <= self.pool.free
                 batch.reason = Reason.BLOCKED if fits_another else Reason.NO_MEMORY
                 return
-            self.admit(seq, batch)
+            batch.found = None
+            self.admit(seq, found, batch)
             self.give(batch, seq, tokens)
 
-    def admit(self, seq: Sequence, batch: Batch) -> None:
-        """A waiting sequence gets a slot, and under a reserving rule all its pages."""
-        self.order.pop(seq)
-        self.waiting_needs[seq.needs] -= 1
+    def free_a_slot(self, batch: Batch) -> bool:
+        """Where priority may preempt for a slot: whether the head is more urgent than the victim, who then left."""
+        if not self.preempt_for_slot:
+            return False
+        head = self.order.head(batch.planned, self.decoders.step)
+        victim = self.victim.choose(self.running)
+        if head is None or victim.over or head.request.priority >= victim.request.priority:
+            return False
+        preempted, reason = batch.preempted, batch.reason
+        self.preempt(victim, batch)
+        batch.preempted, batch.reason = preempted, reason
+        return True
+
+    def has_memory_for(self, seq: Sequence, found: list[Page], computed: int) -> bool:
+        """The admission rule: pages it needs, less those it finds with somebody, and the spare must be free."""
+        needs = self.pool.pages_for(self.admission.positions(seq, computed))
+        needs -= sum(page.holders > 0 for page in found)
+        if self.running:
+            needs += self.admission.spare(self.pool)
+        return self.pool.can_take(needs)
+
+    def admit(self, seq: Sequence, found: list[Page], batch: Batch) -> None:
+        """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
+        assert seq.last_step < self.log.steps, "admitted with a token in flight"
+        self.waiting.pop(seq)
+        if found:
+            self.pool.claim(seq, found)
+            seq.computed = len(found) * self.pool.page_size
+            self.computed += seq.computed
         if not self.on_demand:
             seq.pages = seq.needs
             self.pool.take(seq.pages)
@@ -275,9 +382,9 @@ class Scheduler:
         self.running[seq.serial] = self.catching_up[seq.serial] = seq
         if self.contiguous:
             batch.copied += self.splice(seq)
-        self.log.event(batch.start, Kind.ADMITTED, seq.index)
+        self.log.event(batch.planned, Kind.ADMITTED, seq.index, seq.computed)
         if self.order.counts_service:
-            self.order.admitted(seq, self.step)
+            self.order.admitted(seq, self.decoders.step)
 
     def splice(self, seq: Sequence) -> int:
         """Positions copied to bring a sequence into the rectangle: its prompt, or all when its rows grow."""
@@ -290,207 +397,144 @@ class Scheduler:
 
     def measure(self, batch: Batch) -> None:
         """Enter everything the step computes into its shape and its row."""
-        batch.count_decoders(self.decoders, self.context)
-        for seq, tokens in batch.work:
-            batch.count(seq, tokens)
-        batch.pages = self.filled
+        batch.count_decoders(self.decoders.count, self.decoders.context)
+        for seq, start, tokens in batch.work:
+            batch.count(seq, start, tokens)
+        pool = self.pool
+        batch.held_rows = self.over
+        batch.waiting = self.waiting.count
+        batch.live = self.computed + batch.tokens - pool.shared
+        batch.held_pages = pool.pages - pool.free
+        batch.pages = batch.held_pages if self.on_demand else self.touched
+        batch.cached = pool.cached
 
     def look_ahead(self, batch: Batch) -> None:
         """For how many steps this very batch goes on if nobody comes: to the next finish or page shortage."""
-        if batch.preempted or batch.tokens != self.decoders or not self.decoders:
+        count = self.decoders.count
+        if batch.preempted or batch.tokens != count or not count or (self.over and not self.closed):
             return
-        repeat = min(self.next_finish() - self.step, LONGEST_RUN)
+        repeat = min(self.decoders.next_finish() - self.decoders.step, LONGEST_RUN)
         if self.on_demand and repeat > 1:
             spare = self.pool.free
             if batch.reason is Reason.BLOCKED:
-                spare -= self.smallest_waiting()
-            repeat = 1 + self.steps_within(spare, repeat - 1)
+                spare -= self.waiting.smallest_need()
+            if batch.found:
+                spare = min(spare, self.pool.takes_until_lost(batch.found))
+            repeat = 1 + self.decoders.steps_within(spare, repeat - 1)
         if batch.reason is not Reason.NO_DEMAND:
-            batch.until, steps = self.order.next_change(batch.start, self.step)
+            batch.until, steps = self.order.next_change(batch.planned, self.decoders.step)
             if steps is not None:
                 repeat = min(repeat, steps)
-        batch.repeat = repeat
         if repeat > 1:
-            batch.growth = NO_GROWTH + self.demand_ahead(repeat - 1)
+            batch.repeat = repeat
+            batch.growth = NO_GROWTH + self.decoders.pages_ahead(repeat - 1)
 
-    def steps_within(self, pages: int, most: int) -> int:
-        """How many further steps of the decoders so many pages allow, up to `most`."""
-        size = self.pool.page_size
-        if self.decoders * (most // size + 1) <= pages:
-            return most
-        cycles, pages = divmod(pages, self.decoders)
-        steps = cycles * size
-        for demand in self.demand_ahead(size):
-            pages -= demand
-            if pages < 0:
-                break
-            steps += 1
-        return min(steps, most)
+    def advance(self, batch: Batch) -> None:
+        """What the step will have computed counts from here on."""
+        self.decoders.advance(1)
+        self.computed += batch.tokens
+        for seq, _, tokens in batch.work:
+            seq.computed += tokens
+            seq.peak = max(seq.peak, seq.computed)
+            if tokens and seq.computed == seq.known and not seq.over:
+                self.catch_up(seq, batch)
+        if self.decoders.some_due():
+            self.end_due(batch)
 
-    def demand_ahead(self, steps: int) -> array[int]:
-        """Pages that the decoders need in each of the steps after the planned one."""
-        size = self.pool.page_size
-        at = (self.step + 1) % size
-        if at + steps <= size:
-            return self.page_demand[at : at + steps]
-        cycle = self.page_demand[at:] + self.page_demand[:at]
-        return (cycle * (steps // size + 1))[:steps]
+    def catch_up(self, seq: Sequence, batch: Batch) -> None:
+        """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
+        del self.catching_up[seq.serial]
+        batch.yields.append((seq, seq.last_step))
+        seq.last_step = self.decoders.step - 1
+        seq.known += 1
+        self.latest_past_prefill = max(self.latest_past_prefill, seq.serial)
+        if self.order.counts_service:
+            self.order.token(seq, self.decoders.step)
+        if seq.computed == seq.goal:
+            self.end(seq, batch)
+            return
+        self.decoders.join(seq)
+        if self.order.counts_service:
+            self.order.decoding(seq, self.decoders.step)
+
+    def end_due(self, batch: Batch) -> None:
+        """Decoders whose last token the last planned step brings stop."""
+        for seq in self.decoders.due():
+            self.note_stint(seq, seq.last_step + 1 - self.harvest_late)
+            self.end(seq, batch)
+
+    def end(self, seq: Sequence, batch: Batch) -> None:
+        """Nothing is left to schedule for a sequence; its end comes with the commit."""
+        seq.over = True
+        self.over += 1
+        batch.ends.append(seq)
+        if self.evict_late:
+            self.catching_up[seq.serial] = seq
+
+    def stop_decoding(self, seq: Sequence) -> None:
+        """A decoder is preempted, or gets no token in the step being planned."""
+        self.decoders.leave(seq)
+        self.note_stint(seq, seq.last_step + 1)
+
+    def note_stint(self, seq: Sequence, end: int) -> None:
+        """Write which steps brought a token to a sequence that has just stopped decoding; its pages are kept."""
+        if end > seq.joined:
+            self.log.stint(seq.index, seq.joined, end)
+        self.pool.keep(seq, seq.computed // self.pool.page_size)
+        if self.order.counts_service:
+            self.order.paused(seq, self.decoders.step)
 
     # ------------------------------------------------------------------ commit
 
     def record(self, batch: Batch, durations: array[Nanoseconds]) -> None:
         """Write what has run into the log."""
         steps = len(durations)
-        growth = batch.growth if steps == len(batch.growth) else batch.growth[:steps]
-        for seq, tokens in batch.work:
+        for seq, start, tokens in batch.work:
             if tokens:
-                self.log.chunk(seq.index, seq.computed, tokens)
-        row = (
-            batch.start,
-            steps,
-            batch.decode_rows,
-            batch.prefill_rows,
-            batch.recomputed_rows,
-            batch.held_rows,
-            batch.idle_rows,
-            batch.reason,
-            batch.tokens,
-            batch.redone,
-            batch.padding,
-            self.context,
-            self.live + batch.tokens,
-            self.filled,
-            self.pool.used,
-        )
-        self.log.run(row, durations, growth)
-        if steps > 1:
-            self.fill(sum(growth))
+                self.log.chunk(seq.index, start, tokens)
+        growth = batch.growth
+        if steps < len(growth):
+            growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[batch.done + 1 : batch.done + steps]
+        self.log.run(batch.row(steps), durations, growth)
+        batch.done += steps
+        if batch.done < batch.steps:
+            batch.pass_over(steps, self.on_demand)
 
-    def advance_decoders(self, steps: int) -> None:
-        """All decoding sequences have computed a token in each step."""
-        self.step += steps
-        self.context += self.decoders * steps
-        self.live += self.decoders * steps
-
-    def advance(self, seq: Sequence, tokens: int, now: Nanoseconds) -> None:
-        """A sequence has computed so many more positions; one that caught up yields a token."""
-        seq.computed += tokens
-        seq.peak = max(seq.peak, seq.computed)
-        self.live += tokens
-        if seq.computed < seq.known or seq.over:
-            return
-        del self.catching_up[seq.serial]
-        seq.known += 1
-        self.latest_past_prefill = max(self.latest_past_prefill, seq.serial)
-        if not (self.harvest_late and seq.computed == seq.goal):
-            self.log_token(seq, now)
-        seq.last_token = now
-        if self.order.counts_service:
-            self.order.token(seq, self.step)
-        if seq.computed == seq.goal:
-            self.finish(seq, now)
-        else:
-            self.start_decoding(seq)
-
-    def log_token(self, seq: Sequence, now: Nanoseconds) -> None:
-        """Write a token that does not follow from plain decoding: the first, or one after a gap."""
-        if seq.last_token < 0:
-            self.log.event(now, Kind.FIRST_TOKEN, seq.index)
-        else:
-            self.log.event(now, Kind.RESUMED, seq.index, now - seq.last_token)
-
-    def start_decoding(self, seq: Sequence) -> None:
-        """From the next step on the sequence computes one token a step."""
-        seq.decoding = True
-        seq.base = seq.computed - self.step
-        seq.finish_at = seq.goal - seq.base
-        self.decoders += 1
-        self.context += seq.computed
-        self.page_demand[-seq.base % self.pool.page_size] += 1
-        heappush(self.finishing, (seq.finish_at, seq.serial, seq))
-        if self.order.counts_service:
-            self.order.decoding(seq, self.step)
-
-    def stop_decoding(self, seq: Sequence) -> None:
-        """The sequence no longer advances with the others; its progress is its own again."""
-        seq.decoding = False
-        seq.computed = seq.peak = self.step + seq.base
-        seq.known = seq.computed + 1
-        self.decoders -= 1
-        self.context -= seq.computed
-        self.page_demand[-seq.base % self.pool.page_size] -= 1
-        if self.order.counts_service:
-            self.order.paused(seq, self.step)
-
-    def pause(self, seq: Sequence, now: Nanoseconds) -> None:
-        """A decoding sequence gets no token in the step that is planned now."""
-        seq.last_token = self.last_commit
-        self.stop_decoding(seq)
-        self.log.event(now, Kind.PAUSED, seq.index)
-
-    def next_finish(self) -> int:
-        """The step count at which the next of the decoders ends."""
-        while True:
-            finish_at, serial, seq = self.finishing[0]
-            if seq.decoding and seq.serial == serial and seq.finish_at == finish_at:
-                return finish_at
-            heappop(self.finishing)
-
-    def finish_due(self, now: Nanoseconds) -> None:
-        """Decoders that have computed all they need end."""
-        while self.decoders and self.next_finish() <= self.step:
-            seq = heappop(self.finishing)[2]
-            self.stop_decoding(seq)
+    def harvest(self, batch: Batch, now: Nanoseconds) -> None:
+        """The last planned step has brought its tokens and its ends."""
+        for seq, before in batch.yields:
+            if self.harvest_late and seq.over:
+                continue
+            if before < 0:
+                self.log.event(now, Kind.FIRST_TOKEN, seq.index)
+            else:
+                self.log.event(now, Kind.RESUMED, seq.index, before)
+        batch.ends.sort(key=by_admission)
+        for seq in batch.ends:
             self.finish(seq, now)
 
     def finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """The last token has been generated; the next plan, or the one after, evicts the sequence."""
-        seq.over = True
-        self.finished.append(seq)
-        if self.evict_late:
-            self.catching_up[seq.serial] = seq
+        """The last token is there; the next plan, or the one after, evicts the sequence."""
         if self.harvest_late:
             self.log.event(now, Kind.LOST, seq.index)
         else:
             self.log_finish(seq, now)
+        if seq.serial in self.running:
+            self.finished.append(seq)
+        else:
+            self.dequeue(seq, now)
+
+    def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
+        """A sequence that was preempted while its last token was in flight need not wait any more."""
+        self.waiting.pop(seq)
+        self.log.event(now, Kind.DEQUEUED, seq.index)
+        if self.order.counts_service:
+            self.order.left(seq, self.decoders.step)
 
     def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write the end of a request, with the tokens it was given."""
         self.log.event(now, Kind.FINISHED, seq.index, seq.request.output - self.harvest_late)
         self.log.ended += 1
-
-    # ------------------------------------------------------------------ pages and the queue's needs
-
-    def growth(self, seq: Sequence, tokens: int) -> int:
-        """Pages that so many more positions of a running sequence begin to fill."""
-        computed = self.step + seq.base if seq.decoding else seq.computed
-        return self.pool.pages_for(computed + tokens) - self.pool.pages_for(computed)
-
-    def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
-        """The step computes `tokens` positions of a sequence, in pages of its own."""
-        self.fill(self.growth(seq, tokens))
-        batch.work.append((seq, tokens))
-        batch.budget -= tokens
-
-    def fill(self, pages: int) -> None:
-        """So many pages get their first position."""
-        self.filled += pages
-        if self.on_demand:
-            self.pool.take(pages)
-
-    def release(self, seq: Sequence, now: Nanoseconds) -> None:
-        """A finished sequence gives back its slot and its pages."""
-        self.leave(seq, seq.computed)
-        self.log_release(seq, now)
-
-    def leave(self, seq: Sequence, positions: int) -> None:
-        """Free the slot, and the pages of so many positions."""
-        pages = self.pool.pages_for(positions)
-        self.filled -= pages
-        self.live -= seq.computed
-        self.pool.give_back(pages if self.on_demand else seq.pages)
-        del self.running[seq.serial]
-        self.catching_up.pop(seq.serial, None)
 
     def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write that a finished sequence has left; under late harvest only now is it known to have ended."""
@@ -498,19 +542,53 @@ class Scheduler:
             self.log_finish(seq, now)
         self.log.event(now, Kind.RELEASED, seq.index)
         if self.order.counts_service:
-            self.order.left(seq, self.step)
+            self.order.left(seq, self.decoders.step)
 
-    def expect(self, seq: Sequence) -> int:
-        """Note the pages that a waiting sequence needs to be admitted; returns them."""
-        seq.needs = self.pool.pages_for(self.admission.positions(seq))
-        self.waiting_needs[seq.needs] += 1
-        if self.smallest_need is not None:
-            self.smallest_need = min(self.smallest_need, seq.needs)
-        return seq.needs
+    # ------------------------------------------------------------------ pages
 
-    def smallest_waiting(self) -> int:
-        """The fewest pages with which any of those who wait could enter."""
-        if self.smallest_need is None or not self.waiting_needs[self.smallest_need]:
-            self.waiting_needs = +self.waiting_needs
-            self.smallest_need = min(self.waiting_needs)
-        return self.smallest_need
+    def needs(self, seq: Sequence) -> int:
+        """Pages that a waiting sequence must find, if it finds none of its content."""
+        return self.pool.pages_for(self.admission.positions(seq, seq.known))
+
+    def growth(self, seq: Sequence, tokens: int) -> int:
+        """Pages that so many more positions of a running sequence begin."""
+        computed = self.decoders.computed(seq) if seq.decoding else seq.computed
+        return self.pool.pages_for(computed + tokens) - self.pool.pages_for(computed)
+
+    def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
+        """The step computes `tokens` positions of a sequence, in pages of its own; full ones can be found."""
+        self.fill(self.growth(seq, tokens))
+        batch.work.append((seq, seq.computed, tokens))
+        batch.budget -= tokens
+        self.keep_pages(seq, tokens)
+
+    def keep_pages(self, seq: Sequence, tokens: int) -> None:
+        """Full pages can be found from the plan on that fills them, unless a token of theirs is in flight."""
+        if self.pool.remembers:
+            in_flight = seq.last_step >= self.log.steps
+            self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+
+    def fill(self, pages: int) -> None:
+        """So many pages get their first position."""
+        if self.on_demand:
+            self.pool.take(pages)
+        else:
+            self.touched += pages
+
+    def leave(self, seq: Sequence, positions: int) -> None:
+        """A sequence gives back its slot, and its pages with so many positions."""
+        pages = self.pool.pages_for(positions)
+        if self.on_demand:
+            self.pool.give_back(seq, pages)
+        else:
+            self.touched -= pages
+            self.pool.give_back(seq, seq.pages)
+        self.computed -= seq.computed
+        self.over -= seq.over
+        del self.running[seq.serial]
+        self.catching_up.pop(seq.serial, None)
+
+
+def by_admission(seq: Sequence) -> int:
+    """The order in which sequences were admitted."""
+    return seq.serial

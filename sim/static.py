@@ -17,6 +17,8 @@ from sim.scheduler import Scheduler
 class StaticScheduler(Scheduler):
     """The same engine with closed batches. Raises ValueError unless the admission rule reserves."""
 
+    closed = True
+
     def __init__(self, policy: Policy, pool: PagePool, *, slots: int) -> None:
         if not policy.admission.reserves:
             raise ValueError("static batching needs an admission rule that reserves pages")
@@ -36,21 +38,21 @@ class StaticScheduler(Scheduler):
 
     def continue_running(self, batch: Batch) -> None:
         """Every member that has not ended gets a token."""
-        self.fill(self.page_demand[self.step % self.pool.page_size])
+        self.fill(self.decoders.pages_now())
 
     def admit_waiting(self, batch: Batch) -> None:
         """A new batch forms from those who wait, if the engine is free: whole prompts, padded to the longest."""
         if self.running:
             return
-        while len(self.order) and len(self.running) < self.slots:
-            seq = self.order.head(batch.start, self.step)
+        while self.waiting.count and len(self.running) < self.slots:
+            seq = self.order.head(batch.planned, self.decoders.step)
             if seq is None or not self.pool.can_take(seq.needs):
                 break
-            self.admit(seq, batch)
+            self.admit(seq, [], batch)
             self.give(batch, seq, seq.known)
-        prompts = [tokens for _, tokens in batch.work]
+        prompts = [tokens for _, _, tokens in batch.work]
         self.longest = max(prompts, default=0)
-        self.formed_at = self.step
+        self.formed_at = self.decoders.step
         batch.padding = len(prompts) * self.longest - sum(prompts)
 
     def measure(self, batch: Batch) -> None:
@@ -63,5 +65,5 @@ class StaticScheduler(Scheduler):
                 batch.add_chunk(0, self.longest)
         elif members:
             batch.decodes = members
-            batch.context = members * (self.longest + self.step - self.formed_at - 1)
+            batch.context = members * (self.longest + self.decoders.step - self.formed_at - 1)
         batch.held_rows = self.slots - batch.decode_rows - batch.prefill_rows if members else 0

@@ -55,11 +55,11 @@ def test_service_counts_while_it_is_given():
 
 
 def test_a_tenant_that_returns_is_lifted_to_the_least_active():
-    # B comes at 55, in the sixth of A's steps of 10: A has had 5 x 3 and the prompt of A6, so B starts at 16.
-    # At 60: A 18, B 16. B1 -> 19, A7 -> 21, B2 -> 22, A8 -> 24, ... in turns, and not B four times.
+    # B comes at 55, in the sixth of A's steps of 10, which counts already: A has 6 x 3 = 18, so B starts at 18.
+    # At 60 they are even, and A is known longer: A7 -> 21, B1 -> 21, A8 -> 24, ... in turns, and not B four times.
     requests = flood("A", 10) + flood("B", 4, arrival=55)
     log = run(requests, engine(slots=1, order=fair()), Unit(10))
-    assert served(log)[6:] == ["B1", "A7", "B2", "A8", "B3", "A9", "B4", "A10"]
+    assert served(log)[6:] == ["A7", "B1", "A8", "B2", "A9", "B3", "A10", "B4"]
 
 
 def test_a_tenant_that_returns_to_an_empty_engine_has_no_credit_either():

@@ -7,6 +7,7 @@ from policies.sjf import ShortestJobFirst
 from sim.memory import PagePool
 from sim.metrics import requests_frame, steps_frame, summary
 from sim.policy import Reserve
+from sim.request import Sequence
 
 
 def test_pages_are_rounded_up_for_each_sequence():
@@ -58,7 +59,7 @@ def test_the_last_admitted_gives_its_pages_back_and_starts_again():
     assert values(log, "preempted") == [("b", 2)]
     assert chunks(log) == [(0, "a", 0, 2), (0, "b", 0, 2), (4, "b", 0, 3)]
     assert times(log, "finished") == {"a": 4, "b": 6}
-    assert values(log, "resumed") == [("b", 4)]
+    assert values(log, "resumed") == [("b", 0)]
     found = summary(log)
     assert found["preemptions"] == 1
     assert booked(found) == {"prefill": 2, "decode": 4, "recomputed": 1, "no_memory": 3, "no_demand": 2}
@@ -212,9 +213,10 @@ def test_a_pool_counts_its_pages():
     assert (pool.used, pool.free) == (2, 1)
     with pytest.raises(AssertionError, match="2 pages were never given back"):
         pool.check()
-    pool.give_back(2)
+    nobody = Sequence(job("a", 1), 0)
+    pool.give_back(nobody, 2)
     pool.check()
     with pytest.raises(AssertionError, match="gave back a page that was never taken"):
-        pool.give_back(1)
+        pool.give_back(nobody, 1)
     with pytest.raises(AssertionError, match="took a page that was not free"):
         PagePool(1, 1).take(2)

@@ -1,0 +1,17 @@
+"""Priority: the most urgent class first, within it by arrival.
+
+A smaller number is more urgent. Starves the rest while urgent requests keep coming.
+"""
+
+from __future__ import annotations
+
+from sim.policy import Rank, RankedOrder, urgency
+from sim.request import Sequence
+
+
+class PriorityOrder(RankedOrder):
+    """Ranked by priority, arrival and id, as vLLM does."""
+
+    def rank(self, seq: Sequence) -> Rank:
+        """(priority, arrival, id)."""
+        return urgency(seq)
