@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from sim.cost import Shape
-from sim.events import Reason
+from sim.events import NO_DEMAND
 from sim.prefix import Page
 from sim.request import Nanoseconds, Sequence
 
@@ -34,7 +34,7 @@ class Batch(Shape):
     """
 
     preempted = False
-    reason = Reason.NO_DEMAND
+    reason = NO_DEMAND
     repeat = 1
     until: Nanoseconds | None = None
     growth: array[int] = NO_GROWTH

@@ -8,7 +8,7 @@ import simpy
 
 from sim.cost import StepCost
 from sim.events import EventLog
-from sim.replica import At, Clock, Rank, Replica
+from sim.replica import ARRIVAL, At, Clock, Replica
 from sim.request import Request
 from sim.scheduler import Scheduler
 
@@ -31,7 +31,7 @@ class Arrivals:
         delay = self.due.arrival - self.env.now
         if delay < 0:
             raise ValueError(f"request {self.due.id} arrives before the one ahead of it; expected order of arrival")
-        At(self.env, delay, Rank.ARRIVAL, self.arrive)
+        At(self.env, delay, ARRIVAL, self.arrive)
 
     def arrive(self, _: simpy.Event) -> None:
         """One request arrives; the next is scheduled first, so that all of one instant precede its plan."""

@@ -116,6 +116,8 @@ class Curve(ABC):
         first, last = shape.context, shape.context + steps * shape.decodes
         if not self.per_page and steps <= SHORT_RUN:
             contexts = range(first, last, shape.decodes) if shape.decodes else [first] * steps
+            if fixed >= 1.0:
+                return array("q", [round(fixed + per_token * context) for context in contexts])
             return array("q", [max(1, round(fixed + per_token * context)) for context in contexts])
         exact = fixed + per_token * (first + shape.decodes * np.arange(steps))
         if self.per_page:

@@ -43,6 +43,9 @@ class Kind(IntEnum):
     """it waits no longer, without being admitted"""
 
 
+QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED, DEQUEUED = Kind
+
+
 class Reason(IntEnum):
     """Why the admission pass of a step ended with someone still waiting."""
 
@@ -52,6 +55,8 @@ class Reason(IntEnum):
     BLOCKED = 3
     LIMITED = 4
 
+
+NO_DEMAND, NO_BUDGET, NO_MEMORY, BLOCKED, LIMITED = Reason
 
 EVENT = ("time", "kind", "request", "value")
 STINT = ("request", "first", "end")
@@ -120,7 +125,7 @@ class EventLog:
         """A request was turned away."""
         if reason not in self.reasons:
             self.reasons.append(reason)
-        self.event(now, Kind.REJECTED, index, self.reasons.index(reason))
+        self.event(now, REJECTED, index, self.reasons.index(reason))
         self.ended += 1
 
     def stint(self, index: int, first: int, end: int) -> None:

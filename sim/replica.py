@@ -29,6 +29,9 @@ class Rank(IntEnum):
     PLANNING = 4
 
 
+COMPLETION, ARRIVAL, PLANNING = Rank
+
+
 class Clock(simpy.Environment):
     """Virtual time in whole nanoseconds."""
 
@@ -90,7 +93,7 @@ class Replica:
             self.plan()
         else:
             self.planning = True
-            At(self.env, 0, Rank.PLANNING, self.plan)
+            At(self.env, 0, PLANNING, self.plan)
 
     def plan(self, _: simpy.Event | None = None) -> None:
         """Ask for the next batch, and set it running or behind the step that runs."""
@@ -128,7 +131,7 @@ class Replica:
             self.enter_tail(batch)
             return
         lasts = sum(durations) - (durations[-1] if self.ahead else 0)
-        self.wake = At(self.env, batch.start + lasts - now, Rank.COMPLETION, self.reach_plan)
+        self.wake = At(self.env, batch.start + lasts - now, COMPLETION, self.reach_plan)
 
     def reach_plan(self, event: simpy.Event) -> None:
         """All steps but those to run ahead have ended, unless the batch was cut since this was scheduled."""
@@ -153,7 +156,7 @@ class Replica:
     def enter_tail(self, batch: Batch) -> None:
         """The last step of a batch starts now, and the one after it is to be planned."""
         self.in_tail = self.must_plan = True
-        self.wake = At(self.env, batch.durations[0], Rank.COMPLETION, self.end_tail)
+        self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail)
 
     def end_tail(self, event: simpy.Event) -> None:
         """The last step has ended: the batch behind it starts, or a plan is due."""

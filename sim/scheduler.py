@@ -16,7 +16,23 @@ from typing import Literal
 
 from sim.batch import NO_GROWTH, Batch
 from sim.decoders import Decoders
-from sim.events import EventLog, Kind, Reason
+from sim.events import (
+    ADMITTED,
+    BLOCKED,
+    DEQUEUED,
+    FINISHED,
+    FIRST_TOKEN,
+    LIMITED,
+    LOST,
+    NO_BUDGET,
+    NO_DEMAND,
+    NO_MEMORY,
+    PREEMPTED,
+    QUEUED,
+    RELEASED,
+    RESUMED,
+    EventLog,
+)
 from sim.memory import PagePool
 from sim.policy import Policy
 from sim.prefix import Page
@@ -128,7 +144,7 @@ class Scheduler:
         if complaint:
             self.log.reject(now, index, complaint)
             return False
-        self.log.event(now, Kind.QUEUED, index)
+        self.log.event(now, QUEUED, index)
         nobody_waits = not self.waiting.count
         needs = self.needs(seq)
         self.waiting.push(seq, needs, now, self.decoders.step)
@@ -297,7 +313,7 @@ class Scheduler:
     def preempt(self, victim: Sequence, batch: Batch) -> None:
         """The victim's slot and pages are free again; it starts over from its tokens, or just leaves if over."""
         batch.preempted = True
-        batch.reason = Reason.NO_MEMORY
+        batch.reason = NO_MEMORY
         if victim.decoding:
             tokens = 1 if batch.served is None else batch.served.pop(victim.serial, 0)
             self.stop_decoding(victim)
@@ -311,7 +327,7 @@ class Scheduler:
             self.log_release(victim, batch.planned)
             return
         lost = 0 if victim.over else victim.computed
-        self.log.event(batch.planned, Kind.PREEMPTED, victim.index, lost)
+        self.log.event(batch.planned, PREEMPTED, victim.index, lost)
         victim.computed = 0
         self.waiting.push_back(victim, self.needs(victim), batch.planned, self.decoders.step)
 
@@ -321,25 +337,25 @@ class Scheduler:
         while self.waiting.count:
             if len(self.running) >= self.most_active and not self.free_a_slot(batch):
                 if self.most_active < self.slots:
-                    batch.reason = Reason.LIMITED
+                    batch.reason = LIMITED
                 return
             if not batch.budget:
-                batch.reason = Reason.NO_BUDGET
+                batch.reason = NO_BUDGET
                 return
             seq = self.order.head(batch.planned, self.decoders.step)
             if seq is None:
-                batch.reason = Reason.LIMITED
+                batch.reason = LIMITED
                 return
             batch.found = found = self.pool.find(seq)
             start = len(found) * self.pool.page_size
             wanted = min(seq.known - start, limit)
             tokens = min(wanted, batch.budget)
             if tokens < wanted <= self.token_budget and not self.chunked:
-                batch.reason = Reason.NO_BUDGET
+                batch.reason = NO_BUDGET
                 return
             if not self.has_memory_for(seq, found, start + tokens):
                 fits_another = self.waiting.smallest_need() <= self.pool.free
-                batch.reason = Reason.BLOCKED if fits_another else Reason.NO_MEMORY
+                batch.reason = BLOCKED if fits_another else NO_MEMORY
                 return
             batch.found = None
             self.admit(seq, found, batch)
@@ -361,7 +377,8 @@ class Scheduler:
     def has_memory_for(self, seq: Sequence, found: list[Page], computed: int) -> bool:
         """The admission rule: pages it needs, less those it finds with somebody, and the spare must be free."""
         needs = self.pool.pages_for(self.admission.positions(seq, computed))
-        needs -= sum(page.holders > 0 for page in found)
+        if found:
+            needs -= sum(page.holders > 0 for page in found)
         if self.running:
             needs += self.admission.spare(self.pool)
         return self.pool.can_take(needs)
@@ -382,7 +399,7 @@ class Scheduler:
         self.running[seq.serial] = self.catching_up[seq.serial] = seq
         if self.contiguous:
             batch.copied += self.splice(seq)
-        self.log.event(batch.planned, Kind.ADMITTED, seq.index, seq.computed)
+        self.log.event(batch.planned, ADMITTED, seq.index, seq.computed)
         if self.order.counts_service:
             self.order.admitted(seq, self.decoders.step)
 
@@ -416,12 +433,12 @@ class Scheduler:
         repeat = min(self.decoders.next_finish() - self.decoders.step, LONGEST_RUN)
         if self.on_demand and repeat > 1:
             spare = self.pool.free
-            if batch.reason is Reason.BLOCKED:
+            if batch.reason is BLOCKED:
                 spare -= self.waiting.smallest_need()
             if batch.found:
                 spare = min(spare, self.pool.takes_until_lost(batch.found))
             repeat = 1 + self.decoders.steps_within(spare, repeat - 1)
-        if batch.reason is not Reason.NO_DEMAND:
+        if batch.reason is not NO_DEMAND:
             batch.until, steps = self.order.next_change(batch.planned, self.decoders.step)
             if steps is not None:
                 repeat = min(repeat, steps)
@@ -506,9 +523,9 @@ class Scheduler:
             if self.harvest_late and seq.over:
                 continue
             if before < 0:
-                self.log.event(now, Kind.FIRST_TOKEN, seq.index)
+                self.log.event(now, FIRST_TOKEN, seq.index)
             else:
-                self.log.event(now, Kind.RESUMED, seq.index, before)
+                self.log.event(now, RESUMED, seq.index, before)
         batch.ends.sort(key=by_admission)
         for seq in batch.ends:
             self.finish(seq, now)
@@ -516,7 +533,7 @@ class Scheduler:
     def finish(self, seq: Sequence, now: Nanoseconds) -> None:
         """The last token is there; the next plan, or the one after, evicts the sequence."""
         if self.harvest_late:
-            self.log.event(now, Kind.LOST, seq.index)
+            self.log.event(now, LOST, seq.index)
         else:
             self.log_finish(seq, now)
         if seq.serial in self.running:
@@ -527,20 +544,20 @@ class Scheduler:
     def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
         """A sequence that was preempted while its last token was in flight need not wait any more."""
         self.waiting.pop(seq)
-        self.log.event(now, Kind.DEQUEUED, seq.index)
+        self.log.event(now, DEQUEUED, seq.index)
         if self.order.counts_service:
             self.order.left(seq, self.decoders.step)
 
     def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write the end of a request, with the tokens it was given."""
-        self.log.event(now, Kind.FINISHED, seq.index, seq.request.output - self.harvest_late)
+        self.log.event(now, FINISHED, seq.index, seq.request.output - self.harvest_late)
         self.log.ended += 1
 
     def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write that a finished sequence has left; under late harvest only now is it known to have ended."""
         if self.harvest_late:
             self.log_finish(seq, now)
-        self.log.event(now, Kind.RELEASED, seq.index)
+        self.log.event(now, RELEASED, seq.index)
         if self.order.counts_service:
             self.order.left(seq, self.decoders.step)
 
@@ -552,8 +569,9 @@ class Scheduler:
 
     def growth(self, seq: Sequence, tokens: int) -> int:
         """Pages that so many more positions of a running sequence begin."""
-        computed = self.decoders.computed(seq) if seq.decoding else seq.computed
-        return self.pool.pages_for(computed + tokens) - self.pool.pages_for(computed)
+        computed = self.decoders.step + seq.base if seq.decoding else seq.computed
+        size = self.pool.page_size
+        return -(-(computed + tokens) // size) + (-computed // size)
 
     def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
         """The step computes `tokens` positions of a sequence, in pages of its own; full ones can be found."""
