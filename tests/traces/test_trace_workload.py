@@ -14,7 +14,7 @@ from scipy import stats
 from sim.request import SECOND
 from traces import BadInput
 from traces.synthetic import AtOnce, Fixed, Gamma, Geometric, Lognormal, Poisson, Stream, Synthetic, Tenant, generate
-from traces.synthetic.arrivals import Clock
+from traces.synthetic.arrivals import Arrivals, Clock
 
 
 def arrivals(requests):
@@ -57,7 +57,7 @@ def test_the_number_of_arrivals_in_a_duration_is_poisson():
     assert stats.chi2.ppf(1e-4, 31) < dispersion < stats.chi2.ppf(1 - 1e-4, 31)
 
 
-class EveryThirdOfASecond:
+class EveryThirdOfASecond(Arrivals):
     """Gaps that do not fit a float of seconds: each is rounded to whole nanoseconds, then summed as integers."""
 
     rate = 3.0

@@ -2,13 +2,15 @@
 
 Laws of real numbers are rounded to the nearest whole, halves to even, and what would be 0 counts as 1;
 the exponential is rounded up instead. A draw above 2^31 tokens is an error, never cut. The k-th draw of a
-stream does not depend on how many are drawn. Knows nothing of arrivals or tenants.
+stream does not depend on how many are drawn. Every law can also be drawn by inversion, `quantile`, which is
+how prompts and outputs are made to go together. Knows nothing of arrivals or tenants.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +21,9 @@ from traces.limits import MAX_TOKENS
 from traces.synthetic.streams import Stream
 
 Tokens = NDArray[np.int64]
+Uniforms = NDArray[np.float64]
+BELOW_ONE = 1 - 2.0**-53
+MOST_RANKS = 10**6
 
 
 class Length(Protocol):
@@ -26,6 +31,10 @@ class Length(Protocol):
 
     def sample(self, stream: Stream, n: int) -> Tokens:
         """The first `n` counts of the stream; BadInput when one is above 2^31."""
+        ...
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        """The counts below which shares `u` (from 0 to below 1) of the law lie; rises with `u`."""
         ...
 
 
@@ -40,6 +49,27 @@ class Fixed:
 
     def sample(self, stream: Stream, n: int) -> Tokens:
         return np.full(n, self.tokens, dtype=np.int64)
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        return np.full(len(u), self.tokens, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Each whole number from `minimum` to `maximum` with equal chance."""
+
+    minimum: int
+    maximum: int
+
+    def __post_init__(self) -> None:
+        whole_within("minimum", self.minimum, least=1)
+        whole_within("maximum", self.maximum, least=self.minimum)
+
+    def sample(self, stream: Stream, n: int) -> Tokens:
+        return self.quantile(stream.generator().random(n))
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        return self.minimum + np.floor(u * (self.maximum - self.minimum + 1)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -73,7 +103,15 @@ class Lognormal:
 
     def sample(self, stream: Stream, n: int) -> Tokens:
         location = math.log(self.mean) - self.log_deviation**2 / 2
-        return _nearest(stream.generator().lognormal(location, self.log_deviation, n), stream)
+        return _nearest(stream.generator().lognormal(location, self.log_deviation, n), stream.name)
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        from scipy.special import ndtri
+
+        location = math.log(self.mean) - self.log_deviation**2 / 2
+        if self.log_deviation == 0:
+            return _nearest(np.full(len(u), self.mean), "lognormal")
+        return _nearest(np.exp(location + self.log_deviation * ndtri(u)), "lognormal")
 
 
 @dataclass(frozen=True)
@@ -89,7 +127,10 @@ class Exponential:
         number_within("mean", self.mean, 1e-9, MAX_TOKENS)
 
     def sample(self, stream: Stream, n: int) -> Tokens:
-        return _whole(np.ceil(stream.generator().standard_exponential(n) * self.mean), stream)
+        return _whole(np.ceil(stream.generator().standard_exponential(n) * self.mean), stream.name)
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        return _whole(np.ceil(-np.log1p(-u) * self.mean), "exponential")
 
 
 @dataclass(frozen=True)
@@ -102,7 +143,12 @@ class Geometric:
         number_within("mean", self.mean, 1, MAX_TOKENS)
 
     def sample(self, stream: Stream, n: int) -> Tokens:
-        return _whole(stream.generator().geometric(1 / self.mean, n), stream)
+        return _whole(stream.generator().geometric(1 / self.mean, n), stream.name)
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        if self.mean == 1:
+            return np.ones(len(u), dtype=np.int64)
+        return _whole(np.ceil(np.log1p(-u) / math.log1p(-1 / self.mean)), "geometric")
 
 
 @dataclass(frozen=True)
@@ -124,15 +170,42 @@ class Pareto:
             whole_within("maximum", self.maximum, least=self.minimum + 1)
 
     def sample(self, stream: Stream, n: int) -> Tokens:
+        return self._invert(stream.generator().random(n), stream.name)
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        return self._invert(u, "pareto")
+
+    def _invert(self, u: Uniforms, name: str) -> Tokens:
         beyond = 0.0 if self.maximum is None else (self.minimum / self.maximum) ** self.alpha
-        survival = 1.0 - stream.generator().random(n) * (1.0 - beyond)
         with np.errstate(over="ignore"):
-            return _nearest(self.minimum * survival ** (-1.0 / self.alpha), stream)
+            return _nearest(self.minimum * (1.0 - u * (1.0 - beyond)) ** (-1.0 / self.alpha), name)
+
+
+@dataclass(frozen=True)
+class Zipf:
+    """P(k) in proportion to k^-alpha on 1, 2, ... `maximum` (at most 10^6); `alpha` from 0 to 100."""
+
+    alpha: float
+    maximum: int
+
+    def __post_init__(self) -> None:
+        number_within("alpha", self.alpha, 0, 100)
+        whole_within("maximum", self.maximum, least=1, most=MOST_RANKS)
+
+    def sample(self, stream: Stream, n: int) -> Tokens:
+        return self.quantile(stream.generator().random(n))
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        return ranks(u, self.alpha, self.maximum) + 1
 
 
 @dataclass(frozen=True)
 class Bimodal:
-    """A mixture: `first` with probability `weight` (0 to 1), else `second`; both are laws."""
+    """A mixture: `first` with probability `weight` (0 to 1), else `second`; both are laws.
+
+    By inversion the shares below `weight` are the first's: give the smaller one first if prompts and
+    outputs shall go together.
+    """
 
     first: Length
     second: Length
@@ -145,6 +218,15 @@ class Bimodal:
         takes_first = (stream / "choice").generator().random(n) < self.weight
         first = self.first.sample(stream / "first", n)
         return np.where(takes_first, first, self.second.sample(stream / "second", n))
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        takes_first = u < self.weight
+        below = np.minimum(u[takes_first] / (self.weight or 1), BELOW_ONE)
+        above = np.minimum((u[~takes_first] - self.weight) / ((1 - self.weight) or 1), BELOW_ONE)
+        drawn = np.empty(len(u), dtype=np.int64)
+        drawn[takes_first] = self.first.quantile(below)
+        drawn[~takes_first] = self.second.quantile(above)
+        return drawn
 
 
 @dataclass(frozen=True)
@@ -173,6 +255,61 @@ class Empirical:
         chosen = stream.generator().choice(len(self.values), size=n, p=weights / weights.sum())
         return np.array(self.values, dtype=np.int64)[chosen]
 
+    def quantile(self, u: Uniforms) -> Tokens:
+        values = np.array(self.values, dtype=np.int64)
+        order = np.argsort(values, kind="stable")
+        weights = np.array(self.weights or [1.0] * len(values), dtype=np.float64)[order]
+        return values[order][_places(np.cumsum(weights), u)]
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """The share `shares[k]` lies at or below `values[k]`, uniform in between, rounded to the nearest token.
+
+    Shares rise from 0 to 1, values from at least 1 and never fall; a law of any shape in a few knots.
+    """
+
+    shares: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shares", _listed("shares", self.shares))
+        object.__setattr__(self, "values", _listed("values", self.values))
+        for place, share in enumerate(self.shares):
+            number_within(f"shares[{place}]", share, 0, 1)
+        for place, value in enumerate(self.values):
+            number_within(f"values[{place}]", value, 1, MAX_TOKENS)
+        if len(self.values) != len(self.shares):
+            raise BadInput(f"values has {len(self.values)} entries; expected one for each of {len(self.shares)} shares")
+        if len(self.shares) < 2 or self.shares[0] != 0 or self.shares[-1] != 1 or not _rises(self.shares):
+            raise BadInput(f"shares is {shown(self.shares)}; expected rising numbers from 0 to 1")
+        if any(later < earlier for earlier, later in zip(self.values, self.values[1:], strict=False)):
+            raise BadInput(f"values is {shown(self.values)}; expected numbers that never fall")
+
+    def sample(self, stream: Stream, n: int) -> Tokens:
+        return self.quantile(stream.generator().random(n))
+
+    def quantile(self, u: Uniforms) -> Tokens:
+        return _nearest(np.interp(u, self.shares, self.values), "quantiles")
+
+
+def ranks(u: Uniforms, skew: float, n: int) -> Tokens:
+    """Which of `n` ranks, counted from 0 and of weight (rank + 1)^-skew, each share `u` falls to."""
+    return _places(_zipf_sums(skew, n), u)
+
+
+@lru_cache(maxsize=8)
+def _zipf_sums(skew: float, n: int) -> NDArray[np.float64]:
+    return np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -skew)
+
+
+def _places(sums: NDArray[np.float64], u: Uniforms) -> Tokens:
+    return np.minimum(np.searchsorted(sums, u * sums[-1], side="right"), len(sums) - 1)
+
+
+def _rises(numbers: tuple[float, ...]) -> bool:
+    return all(earlier < later for earlier, later in zip(numbers, numbers[1:], strict=False))
+
 
 def _listed(name: str, values: object) -> tuple[object, ...]:
     if not isinstance(values, list | tuple) or not values:
@@ -180,12 +317,12 @@ def _listed(name: str, values: object) -> tuple[object, ...]:
     return tuple(values)
 
 
-def _nearest(drawn: NDArray[np.float64], stream: Stream) -> Tokens:
-    return _whole(np.rint(drawn), stream)
+def _nearest(drawn: NDArray[np.float64], name: str) -> Tokens:
+    return _whole(np.rint(drawn), name)
 
 
-def _whole(drawn: NDArray[np.float64] | Tokens, stream: Stream) -> Tokens:
+def _whole(drawn: NDArray[np.float64] | Tokens, name: str) -> Tokens:
     """Whole numbers as token counts: 0 counts as 1, and what no engine could hold is an error."""
     if drawn.size and drawn.max() > MAX_TOKENS:
-        raise BadInput(f"{stream.name}: drew {drawn.max():g} tokens; expected at most {MAX_TOKENS}")
+        raise BadInput(f"{name}: drew {drawn.max():g} tokens; expected at most {MAX_TOKENS}")
     return np.maximum(drawn, 1).astype(np.int64)
