@@ -81,7 +81,9 @@ class Chain:
 
     def _extend(self, n: int) -> None:
         if len(self.ends) > MOST_STAYS:
-            raise BadInput(f"markov: more than {MOST_STAYS} stays in states; expected longer ones or more requests in each")
+            raise BadInput(
+                f"markov: more than {MOST_STAYS} stays in states; expected longer ones or more requests in each"
+            )
         hops = self.generator.integers(1, len(self.lasts), n) if len(self.lasts) > 1 else np.zeros(n, dtype=np.int64)
         visited = (self.state + np.concatenate([[0], np.cumsum(hops)])) % len(self.lasts)
         stays = self.generator.standard_exponential(n) * self.lasts[visited[:-1]]

@@ -280,7 +280,9 @@ class Quantiles:
         for place, value in enumerate(self.values):
             number_within(f"values[{place}]", value, 1, MAX_TOKENS)
         if len(self.values) != len(self.shares):
-            raise BadInput(f"values has {len(self.values)} entries; expected one for each of {len(self.shares)} shares")
+            raise BadInput(
+                f"values has {len(self.values)} entries; expected one for each of {len(self.shares)} shares"
+            )
         if len(self.shares) < 2 or self.shares[0] != 0 or self.shares[-1] != 1 or not _rises(self.shares):
             raise BadInput(f"shares is {shown(self.shares)}; expected rising numbers from 0 to 1")
         if any(later < earlier for earlier, later in zip(self.values, self.values[1:], strict=False)):
