@@ -112,10 +112,7 @@ def pages(log: EventLog, lives: Lives) -> Pages:
     first = np.cumsum(runs["steps"]) - runs["steps"]
     within = np.arange(log.steps) - np.repeat(first, runs["steps"])
     live = np.repeat(runs["live"], runs["steps"]) + within * np.repeat(runs["tokens"], runs["steps"])
-    filled = log.filled_by_step()
-    spare = np.repeat(runs["pages"] - runs["filled"], runs["steps"])
-    held = filled + spare if log.on_demand else np.repeat(runs["pages"], runs["steps"])
-    cached = np.minimum(np.repeat(runs["cached"], runs["steps"]), log.pages - held)
+    filled, held, cached = log.filled_by_step(), log.held_by_step(), log.cached_by_step()
     weights = durations / span
 
     def mean(per_step: Integers) -> float:

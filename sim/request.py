@@ -12,6 +12,8 @@ Nanoseconds = int
 
 SECOND: Nanoseconds = 1_000_000_000
 
+NO_LIMIT = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -69,7 +71,8 @@ class Request:
 class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
-    goal      position count at which its last token appears (prompt + output - 1: that one is never computed)
+    goal      position count at which its last token appears (prompt + output - 1: that one is never computed),
+              or where the longest sequence that the engine takes ends
     most      positions it may come to hold
     peak      most positions it ever had computed
     over      its last token has been scheduled
@@ -101,14 +104,14 @@ class Sequence:
         "table",
     )
 
-    def __init__(self, request: Request, index: int, overrun: int = 0) -> None:
+    def __init__(self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT) -> None:
         self.request = request
         self.index = index
         self.known = request.prompt
         self.computed = 0
         self.peak = 0
-        self.goal = request.prompt + request.output - 1
-        self.most = request.prompt + request.max_output - 1 + overrun
+        self.goal = min(request.prompt + request.output, longest) - 1
+        self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
         self.needs = 0
         self.pages = 0
         self.serial = -1

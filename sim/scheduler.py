@@ -36,13 +36,11 @@ from sim.events import (
 from sim.memory import PagePool
 from sim.policy import Policy
 from sim.prefix import Page
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import NO_LIMIT, Nanoseconds, Request, Sequence
 from sim.waiting import Waiting
 
 LONGEST_RUN = 256
 """Steps planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""
-
-NO_LIMIT = 1 << 62
 
 
 class Scheduler:
@@ -59,6 +57,8 @@ class Scheduler:
     chunk_limit       most positions one step computes of one sequence, unless it is alone (0: no limit);
                       with chunk_limit_adapts, at least its share of the budget
     preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages
+    max_model_len     longest sequence, prompt and output: an output ends there, and a prompt that leaves no
+                      room is rejected (None: no limit)
 
     Raises ValueError for settings that make no sense.
     """
@@ -82,11 +82,13 @@ class Scheduler:
         chunk_limit: int = 0,
         chunk_limit_adapts: bool = False,
         preempt_for_slot: bool = False,
+        max_model_len: int | None = None,
     ) -> None:
         counts = {
             "slots": slots,
             "token_budget": token_budget,
             "max_active": slots if max_active is None else max_active,
+            "max_model_len": NO_LIMIT if max_model_len is None else max_model_len,
         }
         for name, count in counts.items():
             if count < 1:
@@ -114,7 +116,8 @@ class Scheduler:
         self.contiguous = contiguous
         self.depth = depth
         self.preempt_for_slot = preempt_for_slot
-        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth)
+        self.max_model_len = counts["max_model_len"]
+        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth, pool.use)
 
         self.order = policy.order
         self.waiting = Waiting(policy.order)
@@ -139,7 +142,7 @@ class Scheduler:
         boundary.
         """
         index = self.log.add(request)
-        seq = Sequence(request, index, overrun=self.evict_late)
+        seq = Sequence(request, index, self.evict_late, self.max_model_len)
         complaint = self.never_fits(seq)
         if complaint:
             self.log.reject(now, index, complaint)
@@ -154,6 +157,8 @@ class Scheduler:
 
     def never_fits(self, seq: Sequence) -> str:
         """Why this sequence could not run even alone; empty if it could."""
+        if seq.request.prompt >= self.max_model_len:
+            return "prompt leaves no room for an output"
         if self.pool.pages_for(seq.most) > self.pool.pages:
             return "needs more pages than exist"
         if not self.chunked and seq.request.prompt > self.token_budget:
@@ -387,6 +392,8 @@ class Scheduler:
         """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
         assert seq.last_step < self.log.steps, "admitted with a token in flight"
         self.waiting.pop(seq)
+        if self.pool.use is not None:
+            self.pool.use.queried += seq.known
         if found:
             self.pool.claim(seq, found)
             seq.computed = len(found) * self.pool.page_size
@@ -550,7 +557,7 @@ class Scheduler:
 
     def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write the end of a request, with the tokens it was given."""
-        self.log.event(now, FINISHED, seq.index, seq.request.output - self.harvest_late)
+        self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
         self.log.ended += 1
 
     def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
