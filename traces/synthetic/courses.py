@@ -40,7 +40,10 @@ class Periodic:
 
     def times(self, steady: NDArray[np.int64]) -> NDArray[np.int64]:
         cycle, rest = np.divmod(steady, int(self.ends[-1]))
-        return cycle * int(self.ends[-1]) + np.rint(np.interp(rest, self.work, self.ends)).astype(np.int64)
+        times: NDArray[np.int64] = np.rint(np.interp(rest, self.work, self.ends)).astype(np.int64)
+        cycle *= int(self.ends[-1])
+        times += cycle
+        return times
 
 
 class Wave:
@@ -81,7 +84,9 @@ class Chain:
 
     def _extend(self, n: int) -> None:
         if len(self.ends) > MOST_STAYS:
-            raise BadInput(f"markov: more than {MOST_STAYS} stays in states; expected longer ones or more requests in each")
+            raise BadInput(
+                f"markov: more than {MOST_STAYS} stays in states; expected longer ones or more requests in each"
+            )
         hops = self.generator.integers(1, len(self.lasts), n) if len(self.lasts) > 1 else np.zeros(n, dtype=np.int64)
         visited = (self.state + np.concatenate([[0], np.cumsum(hops)])) % len(self.lasts)
         stays = self.generator.standard_exponential(n) * self.lasts[visited[:-1]]
