@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sim.policy import Order
+from sim.policy import LastAdmitted, Order, Victim
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,11 @@ class Entry:
     make       from `seed` and all options to a fresh order; an option of kind "order" comes as a function
                that makes one. Raises ValueError, naming the option, for an impossible value.
     predictor  from the plain options and durations to the name of the predictor that the policy itself uses
+    victim     who gives its pages back under this policy when they run out
     """
 
     about: str
     make: Callable[..., Order]
     options: Mapping[str, Option] = field(default_factory=dict)
     predictor: Callable[..., str | None] = nothing_predicted
+    victim: Victim = LastAdmitted()

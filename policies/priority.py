@@ -5,7 +5,8 @@ A smaller number is more urgent. Starves the rest while urgent requests keep com
 
 from __future__ import annotations
 
-from sim.policy import Rank, RankedOrder, urgency
+from policies.entry import Entry
+from sim.policy import LeastUrgent, Order, Rank, RankedOrder, urgency
 from sim.request import Sequence
 
 
@@ -15,3 +16,11 @@ class PriorityOrder(RankedOrder):
     def rank(self, seq: Sequence) -> Rank:
         """(priority, arrival, id)."""
         return urgency(seq)
+
+
+def make(seed: int) -> Order:
+    """An order by priority; it draws nothing, so the seed does not matter."""
+    return PriorityOrder()
+
+
+ENTRY = Entry("The most urgent class first, within it by arrival.", make, victim=LeastUrgent())

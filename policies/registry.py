@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 
-from policies import fair, fcfs, sjf
+from policies import fair, fcfs, priority, sjf
 from policies.entry import Entry
-from sim.policy import Order
+from sim.policy import Order, Victim
 
 POLICIES: dict[str, Entry] = {
     "fcfs": fcfs.ENTRY,
     "sjf": sjf.ENTRY,
     "fair": fair.ENTRY,
+    "priority": priority.ENTRY,
 }
 
 DURATIONS = frozenset(
@@ -64,6 +65,11 @@ def predictor(name: str, options: Mapping[str, object]) -> str | None:
     orders = [given.pop(key) for key, option in entry.options.items() if option.kind == "order"]
     used = [entry.predictor(**given), *(predictor(*choice(order)) for order in orders)]
     return next((found for found in used if found is not None), None)
+
+
+def victim(name: str) -> Victim:
+    """Who gives its pages back under a policy."""
+    return lookup(name).victim
 
 
 def lookup(name: str) -> Entry:

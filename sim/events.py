@@ -11,11 +11,15 @@ from __future__ import annotations
 import hashlib
 from array import array
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.request import Nanoseconds, Request
+
+if TYPE_CHECKING:
+    from sim.prefix import CacheUse
 
 Integers = NDArray[np.int64]
 
@@ -38,7 +42,7 @@ class Kind(IntEnum):
     FINISHED = 7
     """[tokens delivered]"""
     RELEASED = 8
-    """slot and pages are free again"""
+    """slot and pages are free again [whether it had nothing left to compute]"""
     DEQUEUED = 9
     """it waits no longer, without being admitted"""
     CANCELLED = 10
@@ -92,21 +96,27 @@ RUN = (
 class EventLog:
     """What happened, in integers; `slots`, `pages` and `page_size` say of what.
 
-    `closed`: whoever has ended or given up keeps its slot until the whole batch has ended.
     `depth`: steps in flight at once; with 2, a step is planned when the one before it starts.
     `on_demand`: pages are taken when their first position is computed, so that pages held grow with pages
     filled during a run; else a sequence holds all its pages from admission on.
+    `cache`: counts of a pool that remembers, beside the digest.
     """
 
     def __init__(
-        self, slots: int, pages: int, page_size: int, on_demand: bool, depth: int = 1, closed: bool = False
+        self,
+        slots: int,
+        pages: int,
+        page_size: int,
+        on_demand: bool,
+        depth: int = 1,
+        cache: CacheUse | None = None,
     ) -> None:
         self.slots = slots
         self.pages = pages
         self.page_size = page_size
         self.on_demand = on_demand
         self.depth = depth
-        self.closed = closed
+        self.cache = cache
         self.requests: list[Request] = []
         self.reasons: list[str] = []
         self.events = array("q")
@@ -192,6 +202,19 @@ class EventLog:
         first = np.cumsum(runs["steps"]) - runs["steps"]
         filled: Integers = grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
         return filled
+
+    def held_by_step(self) -> Integers:
+        """Pages held during each step."""
+        runs = self.run_table()
+        if not self.on_demand:
+            return np.repeat(runs["pages"], runs["steps"])
+        held: Integers = self.filled_by_step() + np.repeat(runs["pages"] - runs["filled"], runs["steps"])
+        return held
+
+    def cached_by_step(self) -> Integers:
+        """Free pages whose content could still be found during each step."""
+        runs = self.run_table()
+        return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - self.held_by_step())
 
     def sha256(self) -> str:
         """Digest of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.

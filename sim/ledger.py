@@ -105,6 +105,7 @@ def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, in
 
 def vain_stretches(log: EventLog, lives: Lives) -> Iterator[tuple[str, int, int]]:
     """(row, first step, end) of all that was booked for requests that were cancelled or timed out."""
+    over = lives.values(Kind.RELEASED, 0)
     in_vain = np.flatnonzero(np.isin(lives.status, (CANCELLED, TIMED_OUT)))
     if not len(in_vain):
         return
@@ -116,7 +117,7 @@ def vain_stretches(log: EventLog, lives: Lives) -> Iterator[tuple[str, int, int]
         worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))
-        yield from stretches(log.requests[index], stays.get(index, []), worked, log.closed)
+        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]))
 
 
 def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
@@ -128,11 +129,9 @@ def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[li
 
 
 def stretches(
-    request: Request, stays: list[list[int]], worked: list[Work], closed: bool
+    request: Request, stays: list[list[int]], worked: list[Work], over: bool
 ) -> Iterator[tuple[str, int, int]]:
     """The rows in which one request was booked: by what it computed, in order, and `held` or `no_budget` between."""
-    wanted = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
-    goal = request.prompt + wanted - 1
     computed = peak = 0
     for _, entered, left in stays:
         at = entered
@@ -144,15 +143,16 @@ def stretches(
             if start is None:
                 row = "decode"
                 computed += tokens
+            elif request.cancel_tokens and start >= request.prompt + request.cancel_tokens - 1:
+                row = "held"
             else:
                 row = "recomputed" if start < peak else "prefill" if start < request.prompt else "decode"
-                row = "held" if start >= goal else row
                 computed = start + tokens
             peak = max(peak, computed)
             yield row, first, end
             at = end
         if at < left:
-            yield ("held" if closed or computed >= goal else "no_budget"), at, left
+            yield ("held" if over and left == stays[-1][2] else "no_budget"), at, left
 
 
 @dataclass(frozen=True)
@@ -176,10 +176,7 @@ def pages(log: EventLog, lives: Lives) -> Pages:
     first = np.cumsum(runs["steps"]) - runs["steps"]
     within = np.arange(log.steps) - np.repeat(first, runs["steps"])
     live = np.repeat(runs["live"], runs["steps"]) + within * np.repeat(runs["tokens"], runs["steps"])
-    filled = log.filled_by_step()
-    spare = np.repeat(runs["pages"] - runs["filled"], runs["steps"])
-    held = filled + spare if log.on_demand else np.repeat(runs["pages"], runs["steps"])
-    cached = np.minimum(np.repeat(runs["cached"], runs["steps"]), log.pages - held)
+    filled, held, cached = log.filled_by_step(), log.held_by_step(), log.cached_by_step()
     weights = durations / span
 
     def mean(per_step: Integers) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sim.request import Sequence
 
 if TYPE_CHECKING:
-    from sim.prefix import Page
+    from sim.prefix import CacheUse, Page
 
 
 class PagePool:
@@ -19,11 +19,13 @@ class PagePool:
     remembers  whether pages can be found again by their content
     shared     positions that more than one sequence counts as its own, beyond the first
     cached     free pages whose content could still be found
+    use        how the cache was used; None where nothing is remembered
     """
 
     remembers = False
     shared = 0
     cached = 0
+    use: CacheUse | None = None
 
     def __init__(self, pages: int, page_size: int) -> None:
         """Raises ValueError unless both counts are at least 1."""

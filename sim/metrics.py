@@ -14,6 +14,7 @@ from sim.events import EventLog, Integers, Kind, Reason
 from sim.ledger import USEFUL, makespan, pages, slot_rows, waiting_by_step
 from sim.lives import FINISHED, NEVER, STATUSES, Bools, Lives
 from sim.request import SECOND, Nanoseconds
+from sim.reuse import cache
 
 Floats = NDArray[np.float64]
 
@@ -182,6 +183,7 @@ def summary(log: EventLog, objectives: Mapping[str, Nanoseconds] | None = None) 
             "positions": use.positions,
         },
         "tokens": tokens,
+        "cache": cache(log, lives),
         "tokens_per_slot_step": ratio(tokens["output"], slot_steps["bought"]),
         "attainment": None if met is None else ratio(met, len(log.requests)),
         "rates": {
@@ -235,8 +237,6 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
         values = np.repeat(runs[name], steps)
         return values if growth is None else values + within * np.repeat(runs[growth], steps)
 
-    filled = log.filled_by_step() if log.steps else np.zeros(0, np.int64)
-    spare = np.repeat(runs["pages"] - runs["filled"], steps)
     names = np.array([reason.name.lower() for reason in Reason], dtype=object)
     return pd.DataFrame(
         {
@@ -248,7 +248,7 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
             "tokens": per_step("tokens"),
             "context": per_step("context", "decode"),
             "live": per_step("live", "tokens"),
-            "pages_used": filled + spare if log.on_demand else per_step("pages"),
+            "pages_used": log.held_by_step() if log.steps else np.zeros(0, np.int64),
         }
     )
 

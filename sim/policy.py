@@ -76,20 +76,20 @@ class Order(ABC):
 
 
 class RankedOrder(Order):
-    """An order by a rank that is known on joining and does not change while waiting; ties by arrival."""
+    """An order by a rank that does not change while a sequence waits; ties by arrival."""
 
     def __init__(self) -> None:
         self.heap: list[tuple[Rank, int, Sequence]] = []  # some may have left from further back
-        self.waiting: dict[int, Sequence] = {}
+        self.waiting: dict[int, tuple[Rank, int, Sequence]] = {}  # the entry of everyone who waits
 
     @abstractmethod
     def rank(self, seq: Sequence) -> Rank:
-        """The smaller goes first; the same each time it is asked."""
+        """The smaller goes first; asked once, when the sequence joins or returns."""
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join at the place the rank gives."""
-        self.waiting[seq.index] = seq
-        heappush(self.heap, (self.rank(seq), seq.index, seq))
+        entry = self.waiting[seq.index] = (self.rank(seq), seq.index, seq)
+        heappush(self.heap, entry)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join again, ranked again."""
@@ -97,7 +97,7 @@ class RankedOrder(Order):
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """The smallest rank."""
-        while self.heap[0][1] not in self.waiting:
+        while self.waiting.get(self.heap[0][1]) is not self.heap[0]:
             heappop(self.heap)
         return self.heap[0][2]
 
@@ -109,7 +109,7 @@ class RankedOrder(Order):
         return len(self.waiting)
 
     def __iter__(self) -> Iterator[Sequence]:
-        return iter(sorted(self.waiting.values(), key=lambda seq: (self.rank(seq), seq.index)))
+        return (seq for _, _, seq in sorted(self.waiting.values()))
 
 
 class Admission(Protocol):

@@ -15,7 +15,8 @@ Modelled on vLLM 0.32; knows nothing of slots, budgets or policies.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
@@ -36,24 +37,42 @@ class Page:
         self.holders = holders
 
 
+@dataclass
+class CacheUse:
+    """How a cache was used.
+
+    warm_pages  pages that could be found when the run began
+    queried     tokens that admissions looked up, first and later ones alike
+    evictions   pages that can no longer be found, because they were taken
+    """
+
+    warm_pages: int = 0
+    queried: int = 0
+    evictions: int = 0
+
+
 class PrefixPool(PagePool):
     """A pool of pages that are found again by content.
 
-    share  who may hit whose pages: "none" only a request its own, "tenant" requests of one tenant, "all"
+    share     who may hit whose pages: "none" only a request its own, "tenant" requests of one tenant, "all"
+    identity  what else makes pages compatible, the same for all requests: the model, how it counts positions
 
     Raises ValueError for counts below 1, an unknown `share`, or block ids that do not line up with pages.
     """
 
     remembers = True
 
-    def __init__(self, pages: int, page_size: int, share: Share = "tenant") -> None:
+    use: CacheUse
+
+    def __init__(self, pages: int, page_size: int, share: Share = "tenant", identity: str = "") -> None:
         super().__init__(pages, page_size)
         if share not in ("none", "tenant", "all"):
             raise ValueError(f"share is {share!r}; expected none, tenant or all")
         self.share = share
+        self.identity = identity
         self.known: dict[Key, dict[Page, None]] = {}  # findable pages by key, the first kept first
         self.idle: dict[Page, None] = {}  # of these, the ones nobody holds, least recently used first
-        self.evictions = 0
+        self.use = CacheUse()
 
     @property
     def cached(self) -> int:  # type: ignore[override]  # a count here, a constant where nothing is remembered
@@ -110,7 +129,7 @@ class PrefixPool(PagePool):
         del alike[page]
         if not alike:
             del self.known[page.key]
-        self.evictions += 1
+        self.use.evictions += 1
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """All pages of a sequence, the tail first; those nobody else holds are free, and findable if kept."""
@@ -142,8 +161,25 @@ class PrefixPool(PagePool):
 
     def root(self, request: Request) -> bytes:
         """Where the chain of a request starts: the domain and the adapter."""
-        domain = {"none": f"request {request.id}", "tenant": f"tenant {request.tenant}", "all": "all"}[self.share]
-        return digest(b"", f"{domain}\n{request.adapter}".encode())
+        domain = {"none": request.id, "tenant": request.tenant, "all": ""}[self.share]
+        return digest(b"", repr((self.share, domain, request.adapter, self.identity)).encode())
+
+    def contents(self) -> list[bytes]:
+        """What another run can start from: keys made of content, the least recently used first."""
+        return [page.key for page in self.idle if isinstance(page.key, bytes)]
+
+    def warm(self, contents: Iterable[bytes]) -> None:
+        """Start from what another pool left, as far as there are pages: the most recently used of it.
+
+        Raises ValueError for a pool that has been used.
+        """
+        if self.known or self.free < self.pages:
+            raise ValueError("only an empty pool can be warmed")
+        for key in list(contents)[-self.pages :]:
+            page = Page(key, holders=0)
+            self.known.setdefault(key, {})[page] = None
+            self.idle[page] = None
+        self.use.warm_pages = len(self.idle)
 
     def check(self) -> None:
         """Nothing is held, and every idle page can be found."""
@@ -169,4 +205,4 @@ def content(seq: Sequence, page: int, page_size: int) -> bytes:
             f"request {request.id}: blocks of {size} tokens do not line up with pages of {page_size}; "
             "expected one to divide the other"
         )
-    return f"{request.blocks[start // size : -(-end // size)]}{start % size}".encode()
+    return f"{request.blocks[start // size : -(-end // size)]} {start % size} of {size}".encode()

@@ -12,6 +12,8 @@ Nanoseconds = int
 
 SECOND: Nanoseconds = 1_000_000_000
 
+NO_LIMIT = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -82,9 +84,10 @@ class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
     goal      position count at which its last token appears (prompt + output - 1: that one is never computed),
-              or the last its client waits for
+              or the last its client waits for, or where the longest sequence that the engine takes ends
     most      positions it may come to hold
     peak      most positions it ever had computed
+    cut_short its client waits for fewer tokens than it would get
     over      its last token has been scheduled
     ended     it has finished, or its client has given up
     entered   the first step of its present stay, -1 before the first
@@ -99,6 +102,7 @@ class Sequence:
     __slots__ = (
         "base",
         "computed",
+        "cut_short",
         "decoding",
         "ended",
         "entered",
@@ -118,15 +122,16 @@ class Sequence:
         "table",
     )
 
-    def __init__(self, request: Request, index: int, overrun: int = 0) -> None:
+    def __init__(self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT) -> None:
         self.request = request
         self.index = index
         self.known = request.prompt
         self.computed = 0
         self.peak = 0
-        wanted = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
-        self.goal = request.prompt + wanted - 1
-        self.most = request.prompt + request.max_output - 1 + overrun
+        awaited = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
+        self.goal = min(request.prompt + awaited, longest) - 1
+        self.cut_short = self.goal < min(request.prompt + request.output, longest) - 1
+        self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
         self.needs = 0
         self.pages = 0
         self.serial = -1

@@ -38,13 +38,11 @@ from sim.events import (
 from sim.memory import PagePool
 from sim.policy import Policy
 from sim.prefix import Page
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import NO_LIMIT, Nanoseconds, Request, Sequence
 from sim.waiting import Waiting
 
 LONGEST_RUN = 256
 """Steps planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""
-
-NO_LIMIT = 1 << 62
 
 
 class Scheduler:
@@ -62,6 +60,8 @@ class Scheduler:
                       with chunk_limit_adapts, at least its share of the budget
     queue_limit       most sequences that may wait; who comes then is rejected
     preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages
+    max_model_len     longest sequence, prompt and output: an output ends there, and a prompt that leaves no
+                      room is rejected (None: no limit)
 
     Raises ValueError for settings that make no sense.
     """
@@ -86,11 +86,13 @@ class Scheduler:
         chunk_limit_adapts: bool = False,
         queue_limit: int | None = None,
         preempt_for_slot: bool = False,
+        max_model_len: int | None = None,
     ) -> None:
         counts = {
             "slots": slots,
             "token_budget": token_budget,
             "max_active": slots if max_active is None else max_active,
+            "max_model_len": NO_LIMIT if max_model_len is None else max_model_len,
         }
         for name, count in counts.items():
             if count < 1:
@@ -119,7 +121,8 @@ class Scheduler:
         self.depth = depth
         self.queue_limit = queue_limit
         self.preempt_for_slot = preempt_for_slot
-        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth, self.closed)
+        self.max_model_len = counts["max_model_len"]
+        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth, pool.use)
 
         self.order = policy.order
         self.waiting = Waiting(policy.order)
@@ -146,7 +149,7 @@ class Scheduler:
         next step boundary.
         """
         index = self.log.add(request)
-        seq = Sequence(request, index, overrun=self.evict_late)
+        seq = Sequence(request, index, self.evict_late, self.max_model_len)
         complaint = self.refusal(seq)
         if complaint:
             self.log.reject(now, index, complaint)
@@ -184,6 +187,8 @@ class Scheduler:
 
     def refusal(self, seq: Sequence) -> str:
         """Why this sequence is turned away: it could not run even alone, or too many wait; empty if it is not."""
+        if seq.request.prompt >= self.max_model_len:
+            return "prompt leaves no room for an output"
         if self.pool.pages_for(seq.most) > self.pool.pages:
             return "needs more pages than exist"
         if not self.chunked and seq.request.prompt > self.token_budget:
@@ -278,7 +283,7 @@ class Scheduler:
             if seq.decoding:
                 self.stop_decoding(seq)
             self.leave(seq, seq.computed)
-            self.log.event(now, RELEASED, seq.index)
+            self.log.event(now, RELEASED, seq.index, seq.over)
             self.depart(seq)
         self.abandoned = []
 
@@ -431,6 +436,8 @@ class Scheduler:
         """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
         assert seq.last_step < self.log.steps, "admitted with a token in flight"
         self.waiting.pop(seq)
+        if self.pool.use is not None:
+            self.pool.use.queried += seq.known
         if found:
             self.pool.claim(seq, found)
             seq.computed = len(found) * self.pool.page_size
@@ -602,17 +609,17 @@ class Scheduler:
 
     def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write the end of a request: all its tokens are there, or all that its client waits for."""
-        if seq.goal < seq.request.prompt + seq.request.output - 1:
+        if seq.cut_short:
             self.log.event(now, CANCELLED, seq.index, self.log.steps)
         else:
-            self.log.event(now, FINISHED, seq.index, seq.request.output - self.harvest_late)
+            self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
         self.log.ended += 1
 
     def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write that a sequence has left; under late harvest only now is it known to have ended."""
         if self.harvest_late:
             self.log_finish(seq, now)
-        self.log.event(now, RELEASED, seq.index)
+        self.log.event(now, RELEASED, seq.index, seq.over)
         self.depart(seq)
 
     # ------------------------------------------------------------------ pages

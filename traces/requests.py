@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import UnionType
 from typing import SupportsInt, cast
 
 from sim.request import Request
 from traces.errors import BadInput, known_keys, shown, whole_within
 from traces.limits import LATEST, MAX_TOKENS
 
-KEYS = ("id", "arrival", "prompt", "output", "max_output", "tenant")
+KEYS = (
+    "id",
+    "arrival",
+    "prompt",
+    "output",
+    "max_output",
+    "tenant",
+    "priority",
+    "tokens",
+    "blocks",
+    "block_size",
+    "adapter",
+)
 
 
 def parse(entries: Sequence[Mapping[str, object]], where: str = "requests") -> list[Request]:
     """The requests that `entries` describe, by arrival; entries of equal arrival keep their order.
 
     An entry has `output` (tokens) and may have `id` (default: its position, "1" for the first), `arrival`
-    (integer nanoseconds, 0), `prompt` (tokens, 1), `max_output` (tokens, the output) and `tenant`
-    ("default"). Numbers serve as ids and tenant names too. Raises BadInput naming the entry, counted from 0
-    as in `requests.0.output`, for a missing, unknown or impossible value and for an id that an earlier one has.
+    (integer nanoseconds, 0), `prompt` (tokens; the length of its content, else 1), `max_output` (tokens, the
+    output), `tenant` ("default"), `priority` (0, the smaller the more urgent) and `adapter`; what the prompt
+    says is a list of `tokens`, or of `blocks` of `block_size` tokens each, the last one perhaps partial.
+    Numbers serve as ids and names too. Raises BadInput naming the entry, counted from 0 as in
+    `requests.0.output`, for a missing, unknown or impossible value and for an id that an earlier one has.
     """
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise BadInput(f"{where} is {shown(entries)}; expected a list of requests")
@@ -43,14 +58,54 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
     if "output" not in entry:
         raise BadInput(f"{place}.output is missing; expected a whole number of tokens")
     output = _whole(entry, "output", place, least=1)
+    tokens = _listed(entry, "tokens", place, int)
+    blocks = _listed(entry, "blocks", place, int | str)
+    block_size = _block_size(entry, place)
+    prompt = _whole(entry, "prompt", place, least=1, default=len(tokens) or len(blocks) * block_size or 1)
+    if tokens and len(tokens) != prompt:
+        raise BadInput(f"{place}.tokens has {len(tokens)} tokens; expected as many as its prompt, {prompt}")
+    if blocks and len(blocks) != -(-prompt // block_size):
+        raise BadInput(
+            f"{place}.blocks has {len(blocks)} blocks of {block_size} tokens; "
+            f"expected {-(-prompt // block_size)} for its prompt, {prompt}"
+        )
     return Request(
         id=_name(entry, "id", place, default_id),
         arrival=_whole(entry, "arrival", place, least=0, most=LATEST, default=0),
-        prompt=_whole(entry, "prompt", place, least=1, default=1),
+        prompt=prompt,
         output=output,
         tenant=_name(entry, "tenant", place, "default"),
         max_output=_whole(entry, "max_output", place, least=output, default=output),
+        priority=_whole(entry, "priority", place, least=-MAX_TOKENS),
+        tokens=cast("tuple[int, ...]", tokens) or None,
+        blocks=blocks,
+        block_size=block_size,
+        adapter=_name(entry, "adapter", place, "") if "adapter" in entry else "",
     )
+
+
+def _listed(entry: Mapping[str, object], key: str, place: str, kind: type | UnionType) -> tuple[int | str, ...]:
+    values = entry.get(key, ())
+    expected = "token ids, whole numbers of at least 0" if kind is int else "block ids, whole numbers or text"
+    if key in entry and (isinstance(values, str) or not isinstance(values, Sequence) or not values):
+        raise BadInput(f"{place}.{key} is {shown(values)}; expected a list of {expected}")
+    found = cast("Sequence[object]", values)
+    for position, value in enumerate(found):
+        if isinstance(value, bool) or not isinstance(value, kind) or (kind is int and cast(int, value) < 0):
+            raise BadInput(f"{place}.{key}.{position} is {shown(value)}; expected {expected}")
+    return cast("tuple[int | str, ...]", tuple(found))
+
+
+def _block_size(entry: Mapping[str, object], place: str) -> int:
+    if "blocks" not in entry:
+        if "block_size" in entry:
+            raise BadInput(f"{place}.block_size is there without blocks; expected both or neither")
+        return 0
+    if "tokens" in entry:
+        raise BadInput(f"{place} has tokens and blocks; expected one of them")
+    if "block_size" not in entry:
+        raise BadInput(f"{place}.block_size is missing; expected how many tokens a block has")
+    return _whole(entry, "block_size", place, least=1)
 
 
 def _whole(

@@ -11,7 +11,7 @@ from sim.request import SECOND
 
 
 def test_the_names():
-    assert names() == ["fcfs", "sjf", "fair"]
+    assert names() == ["fcfs", "sjf", "fair", "priority"]
 
 
 @pytest.mark.parametrize(

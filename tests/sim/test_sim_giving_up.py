@@ -1,4 +1,4 @@
-"""Clients that give up: cancelled, timed out, or turned away. What they got counts; what was done for them was in vain."""
+"""Clients that give up: cancelled, timed out, or turned away. What they got counts, what was done was in vain."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def test_in_a_static_batch_whoever_gives_up_keeps_the_place():
 
 
 def test_at_depth_two_what_is_in_flight_is_for_nobody():
-    # Steps of 10, planned one ahead. At 25 the third step runs and the fourth is planned; from 30 the slot is free for
-    # the plan of the fifth, which starts at 40.
+    # Steps of 10, planned one ahead. At 25 the third step runs and the fourth is planned; from 30 the slot is free
+    # for the plan of the fifth, which starts at 40.
     log = run([impatient("a", 100, cancel_after=25), job("b", 1)], engine(slots=1, depth=2), Unit(10))
     assert given(log) == {"a": 2, "b": 1}
     assert times(log, "released") == {"a": 30, "b": 50}
@@ -107,8 +107,8 @@ def test_at_depth_two_what_is_in_flight_is_for_nobody():
 
 
 def test_the_pages_of_who_gave_up_are_free_again():
-    # 4 pages of 2, all taken by the prompts. At 10 b finds no page for its fifth position and leaves; a gives up at 11,
-    # its pages are free at 20: b computes its 5 known tokens then, and ends at 40, long before a would have.
+    # 4 pages of 2, all taken by the prompts. At 10 b finds no page for its fifth position and leaves; a gives up at
+    # 11, its pages are free at 20: b computes its 5 known tokens then, and ends at 40, long before a would have.
     scheduler = engine(slots=2, pages=4, page_size=2)
     log = run([impatient("a", 6, prompt=3, cancel_after=11), job("b", 3, prompt=4)], scheduler, Unit(10))
     assert times(log, "preempted") == {"b": 10}

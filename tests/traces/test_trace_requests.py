@@ -19,6 +19,22 @@ def test_every_key_reaches_the_request():
     assert parse([entry]) == [Request("x", arrival=7, prompt=3, output=2, tenant="t", max_output=9)]
 
 
+def test_a_prompt_is_as_long_as_what_it_says():
+    by_token, by_block = parse(
+        [
+            {"tokens": [5, 6, 7], "output": 2, "priority": -1, "adapter": "a"},
+            {"blocks": [7, "x"], "block_size": 16, "output": 2},
+        ]
+    )
+    assert by_token == Request("1", 0, prompt=3, output=2, tokens=(5, 6, 7), priority=-1, adapter="a")
+    assert by_block == Request("2", 0, prompt=32, output=2, blocks=(7, "x"), block_size=16)
+
+
+def test_the_last_block_may_be_partial():
+    (request,) = parse([{"blocks": [7, 8], "block_size": 16, "prompt": 17, "output": 1}])
+    assert request.prompt == 17
+
+
 def test_entries_are_sorted_by_arrival_and_ties_keep_their_order():
     entries = [{"arrival": 5, "output": 1}, {"arrival": 0, "output": 1}, {"arrival": 5, "output": 1}]
     assert [request.id for request in parse(entries)] == ["2", "1", "3"]
@@ -60,6 +76,38 @@ def test_numbers_serve_as_names():
         (
             [{"output": 5, "max_output": 4}],
             "requests.0.max_output is 4; expected a whole number from 5 to 2147483648",
+        ),
+        (
+            [{"output": 5, "prompt": 3, "tokens": [1, 2]}],
+            "requests.0.tokens has 2 tokens; expected as many as its prompt, 3",
+        ),
+        (
+            [{"output": 5, "prompt": 16, "blocks": [1, 2], "block_size": 16}],
+            "requests.0.blocks has 2 blocks of 16 tokens; expected 1 for its prompt, 16",
+        ),
+        (
+            [{"output": 5, "tokens": [1, -2]}],
+            "requests.0.tokens.1 is -2; expected token ids, whole numbers of at least 0",
+        ),
+        (
+            [{"output": 5, "tokens": []}],
+            "requests.0.tokens is []; expected a list of token ids, whole numbers of at least 0",
+        ),
+        (
+            [{"output": 5, "blocks": [1.5], "block_size": 4}],
+            "requests.0.blocks.0 is 1.5; expected block ids, whole numbers or text",
+        ),
+        (
+            [{"output": 5, "blocks": [1]}],
+            "requests.0.block_size is missing; expected how many tokens a block has",
+        ),
+        (
+            [{"output": 5, "block_size": 4}],
+            "requests.0.block_size is there without blocks; expected both or neither",
+        ),
+        (
+            [{"output": 5, "tokens": [1], "blocks": [1], "block_size": 1}],
+            "requests.0 has tokens and blocks; expected one of them",
         ),
         ([{"output": 5, "tenant": None}], "requests.0.tenant is None; expected text"),
         ([{"output": 5, "id": ""}], "requests.0.id is ''; expected text"),

@@ -1,26 +1,52 @@
-"""Synthetic workloads: arrival laws, length laws and tenants, drawn from named and seeded streams."""
+"""Synthetic workloads: laws of arrival and length, tenants, sessions, system prompts, each stream named."""
 
-from traces.synthetic.arrivals import AtOnce, Gamma, Poisson
+from traces.synthetic.arrivals import AtOnce, Batches, Gamma, Poisson, Ticks, Weibull
 from traces.synthetic.generator import generate
-from traces.synthetic.lengths import Bimodal, Empirical, Exponential, Fixed, Geometric, Lognormal, Pareto
-from traces.synthetic.parser import parse
-from traces.synthetic.spec import Synthetic, Tenant
+from traces.synthetic.lengths import (
+    Bimodal,
+    Empirical,
+    Exponential,
+    Fixed,
+    Geometric,
+    Lognormal,
+    Pareto,
+    Quantiles,
+    Uniform,
+    Zipf,
+)
+from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
+from traces.synthetic.parser import DURATIONS, parse
+from traces.synthetic.spec import Crowd, Prefixes, Sessions, Synthetic, Tenant
 from traces.synthetic.streams import Stream
 
 __all__ = [
+    "DURATIONS",
     "AtOnce",
+    "Batches",
     "Bimodal",
+    "Crowd",
+    "Diurnal",
     "Empirical",
     "Exponential",
     "Fixed",
     "Gamma",
     "Geometric",
     "Lognormal",
+    "Markov",
     "Pareto",
+    "Piece",
+    "Piecewise",
     "Poisson",
+    "Prefixes",
+    "Quantiles",
+    "Sessions",
     "Stream",
     "Synthetic",
     "Tenant",
+    "Ticks",
+    "Uniform",
+    "Weibull",
+    "Zipf",
     "generate",
     "parse",
 ]

@@ -40,7 +40,10 @@ class Periodic:
 
     def times(self, steady: NDArray[np.int64]) -> NDArray[np.int64]:
         cycle, rest = np.divmod(steady, int(self.ends[-1]))
-        return cycle * int(self.ends[-1]) + np.rint(np.interp(rest, self.work, self.ends)).astype(np.int64)
+        times: NDArray[np.int64] = np.rint(np.interp(rest, self.work, self.ends)).astype(np.int64)
+        cycle *= int(self.ends[-1])
+        times += cycle
+        return times
 
 
 class Wave:

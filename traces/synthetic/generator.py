@@ -1,13 +1,15 @@
 """From a synthetic workload and a seed to requests.
 
-Every tenant has three streams of its own, `synthetic/NAME/arrivals`, `.../prompt` and `.../output`: its k-th
-request is the same whatever other tenants there are and wherever the workload ends, but for its arrival,
-which scales with the tenant's share of the rate.
+Every tenant has streams of its own, `synthetic/NAME/arrivals`, `.../prompt`, `.../output` and, where it has
+sessions and prefixes, `.../turns`, `.../think` and `.../prefix`: its k-th request (or session) is the same
+whatever other tenants there are and wherever the workload ends, but for its arrival, which scales with the
+tenant's share of the rate. Lengths of shared system prompts come from `synthetic/prefixes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -15,71 +17,201 @@ from numpy.typing import NDArray
 
 from sim.request import SECOND, Nanoseconds, Request
 from traces.errors import BadInput
-from traces.limits import LATEST
-from traces.synthetic.arrivals import AtOnce, Clock, Poisson
-from traces.synthetic.spec import Synthetic, Tenant
+from traces.limits import LATEST, MAX_TOKENS
+from traces.synthetic.arrivals import Arrivals, AtOnce, Clock, Poisson, gamma_gaps
+from traces.synthetic.content import blocks
+from traces.synthetic.lengths import BELOW_ONE, Length, ranks
+from traces.synthetic.spec import DEFAULT_BLOCK_SIZE, Sessions, Synthetic, Tenant, laws
 from traces.synthetic.streams import Stream
 
 Integers = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Sent:
+    """What one tenant sends, by arrival: columns of equal length.
+
+    `number` counts its requests, or its sessions, from 1; `turn` the requests of a session, from 1.
+    """
+
+    number: Integers
+    turn: Integers
+    prompt: Integers
+    output: Integers
+    group: Integers
+    shared: Integers
+
+
+class Source:
+    """One tenant: its arrival times as far as anyone asks, and then what it sends."""
+
+    def __init__(self, tenant: Tenant, clock: Clock, stream: Stream, prefixes: Stream) -> None:
+        self.tenant = tenant
+        self.clock = clock
+        self.stream = stream
+        self.prefixes = prefixes
+
+    def until(self, horizon: Nanoseconds) -> Integers:
+        """All its arrival times up to and including `horizon`."""
+        return self.clock.until(horizon)
+
+    def sent(self, n: int) -> Sent:
+        """Its first `n` requests."""
+        prompts, outputs = self.lengths(n)
+        group, shared = self.system_prompts(n)
+        ones = np.ones(n, dtype=np.int64)
+        return Sent(np.arange(1, n + 1), ones, prompts + shared, outputs, group, shared)
+
+    def lengths(self, n: int) -> tuple[Integers, Integers]:
+        """Own tokens of the first `n` prompts, and outputs."""
+        return drawn_together(*laws(self.tenant), self.tenant.correlation, self.stream, n)
+
+    def system_prompts(self, n: int) -> tuple[Integers, Integers]:
+        """The group of each of the first `n` requests or sessions and its length; group 0 of length 0 without."""
+        given = self.tenant.prefixes
+        if given is None:
+            return np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        group = ranks((self.stream / "prefix").generator().random(n), given.skew, given.groups)
+        return group, given.tokens.sample(self.prefixes, given.groups)[group]
+
+
+class Conversations(Source):
+    """One tenant whose arrivals are sessions of several turns."""
+
+    def __init__(self, tenant: Tenant, clock: Clock, stream: Stream, prefixes: Stream) -> None:
+        super().__init__(tenant, clock, stream, prefixes)
+        self.sessions = cast(Sessions, tenant.sessions)
+
+    def until(self, horizon: Nanoseconds) -> Integers:
+        starts = self.clock.until(horizon)
+        turns = self.sessions.turns.sample(self.stream / "turns", len(starts))
+        number, turn = np.repeat(np.arange(1, len(starts) + 1), turns), counted(turns)
+        times = starts[number - 1] + self.after_start(turn)
+        group, shared = self.system_prompts(len(starts))
+        own, output = self.lengths(len(turn))
+        said = within_session(own + output, turn)
+        prompt = shared[number - 1] + said - output
+        if prompt.size and prompt.max() > MAX_TOKENS:
+            raise BadInput(f"{self.stream.name}: a prompt of {prompt.max()} tokens; expected at most {MAX_TOKENS}")
+        fits = times <= horizon
+        if self.sessions.context is not None:
+            fits &= within_session((prompt + output > self.sessions.context).astype(np.int64), turn) == 0
+        order = np.flatnonzero(fits)[np.argsort(times[fits], kind="stable")]
+        session = number[order] - 1
+        self.all = Sent(number[order], turn[order], prompt[order], output[order], group[session], shared[session])
+        return times[order]
+
+    def after_start(self, turn: Integers) -> Integers:
+        """How long after its session's start each turn arrives."""
+        cv, generator = self.sessions.think_cv, (self.stream / "think").generator()
+        gaps = gamma_gaps(generator, cv, len(turn)) if cv else np.ones(len(turn))
+        waits = np.where(turn > 1, np.rint(gaps * self.sessions.think), 0.0)
+        if waits.sum() > LATEST:
+            raise BadInput(f"{self.stream.name}: think times of more than {LATEST} ns in all; expected shorter ones")
+        return within_session(waits.astype(np.int64), turn)
+
+    def sent(self, n: int) -> Sent:
+        columns = (getattr(self.all, name) for name in Sent.__annotations__)
+        return Sent(*(column[:n] for column in columns))
+
+
 def generate(spec: Synthetic, seed: int) -> list[Request]:
     """The requests of the workload, by arrival; ties go to the tenant named first.
 
-    Ids count from "1"; with tenants they are "NAME-1", "NAME-2", ... of each. Arrivals count from the
-    start of the processes, so the first is after 0 (all are 0 under at_once). Raises BadInput when nothing
-    arrives in the duration, when fewer than `requests` arrive before 2^62 ns, and when a length above 2^31
-    is drawn.
+    Ids count from "1"; with tenants they are "NAME-1", "NAME-2", ... of each; turns of sessions are "1.1",
+    "1.2", ... Arrivals count from the start of the processes, so the first is after 0 (all are 0 under
+    at_once). Raises BadInput when nothing arrives in the duration, when fewer than `requests` arrive before
+    2^62 ns, and when a prompt or output above 2^31 is drawn.
     """
-    tenants = spec.tenants or (Tenant("default"),)
-    streams = [Stream(seed, "synthetic") / tenant.name for tenant in tenants]
-    times, owners = _arrivals(spec, tenants, streams)
-    prompts, outputs, numbers = (np.empty(len(times), dtype=np.int64) for _ in range(3))
-    for owner, (tenant, stream) in enumerate(zip(tenants, streams, strict=True)):
-        mine = np.flatnonzero(owners == owner)
-        numbers[mine] = np.arange(1, len(mine) + 1)
-        prompt, output = spec.lengths_of(tenant)
-        prompts[mine] = prompt.sample(stream / "prompt", len(mine))
-        outputs[mine] = output.sample(stream / "output", len(mine))
-    columns = [column.tolist() for column in (owners, numbers, times, prompts, outputs)]
-    names = [tenant.name for tenant in tenants]
-    prefixes = [f"{name}-" for name in names] if spec.tenants else [""]
-    return [
-        Request(f"{prefixes[owner]}{number}", time, prompt, output, names[owner])
-        for owner, number, time, prompt, output in zip(*columns, strict=True)
-    ]
+    tenants = spec.members()
+    sources = _sources(spec, tenants, Stream(seed, "synthetic"))
+    times, owners = _arrivals(spec, sources)
+    each = [source.sent(int((owners == owner).sum())) for owner, source in enumerate(sources)]
+    places = np.empty(len(owners), dtype=np.int64)
+    places[np.argsort(owners, kind="stable")] = np.arange(len(owners))
+    columns = [np.concatenate([getattr(sent, name) for sent in each])[places] for name in Sent.__annotations__]
+    size = spec.block_size or DEFAULT_BLOCK_SIZE
+    requests = []
+    for time, owner, number, turn, prompt, output, group, shared in zip(
+        times.tolist(), owners.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
+        tenant = tenants[owner]
+        name = f"{tenant.name}-{number}" if spec.named else str(number)
+        if tenant.sessions is None and tenant.prefixes is None:
+            requests.append(Request(name, time, prompt, output, tenant.name))
+            continue
+        family = 0 if tenant.prefixes is spec.prefixes else owner + 1
+        ids = blocks(prompt, shared, group * (len(tenants) + 1) + family, number * len(tenants) + owner, turn, size)
+        name = f"{name}.{turn}" if tenant.sessions else name
+        requests.append(Request(name, time, prompt, output, tenant.name, blocks=ids, block_size=size))
+    return requests
 
 
-def _arrivals(spec: Synthetic, tenants: Sequence[Tenant], streams: Sequence[Stream]) -> tuple[Integers, Integers]:
+def drawn_together(
+    prompt: Length, output: Length, correlation: float | None, stream: Stream, n: int
+) -> tuple[Integers, Integers]:
+    """`n` prompts and outputs; with a correlation by inversion of normal variables that have it."""
+    if correlation is None:
+        return prompt.sample(stream / "prompt", n), output.sample(stream / "output", n)
+    from scipy.special import ndtr
+
+    first = (stream / "prompt").generator().standard_normal(n)
+    other = (stream / "output").generator().standard_normal(n)
+    second = correlation * first + (1 - correlation**2) ** 0.5 * other
+    shares = (np.minimum(ndtr(normal), BELOW_ONE) for normal in (first, second))
+    return prompt.quantile(next(shares)), output.quantile(next(shares))
+
+
+def counted(turns: Integers) -> Integers:
+    """1, 2, ... up to each of `turns`, one after the other: [2, 3] gives 1 2 1 2 3."""
+    ends = np.cumsum(turns)
+    count: Integers = np.arange(1, int(turns.sum()) + 1) - np.repeat(ends - turns, turns)
+    return count
+
+
+def within_session(values: Integers, turn: Integers) -> Integers:
+    """Sums of `values` from the first turn of each session on."""
+    sums: Integers = np.cumsum(values)
+    starts = np.flatnonzero(turn == 1)
+    before = np.concatenate([[0], sums])[starts]
+    since: Integers = sums - np.repeat(before, np.diff(np.append(starts, len(turn))))
+    return since
+
+
+def _sources(spec: Synthetic, tenants: Sequence[Tenant], root: Stream) -> list[Source]:
+    common = Poisson(1.0) if isinstance(spec.arrivals, AtOnce) else spec.arrivals
+    total = sum(tenant.share for tenant in tenants)
+    sources: list[Source] = []
+    for tenant in tenants:
+        law = cast(Arrivals, tenant.arrivals or common)
+        rate = law.rate if tenant.arrivals is not None else law.rate * tenant.share / total
+        stream = root / tenant.name
+        own_prefixes = tenant.prefixes is not spec.prefixes
+        kind = Source if tenant.sessions is None else Conversations
+        clock = Clock(law, rate, stream / "arrivals")
+        sources.append(kind(tenant, clock, stream, stream / "prefixes" if own_prefixes else root / "prefixes"))
+    return sources
+
+
+def _arrivals(spec: Synthetic, sources: Sequence[Source]) -> tuple[Integers, Integers]:
     """When each request arrives, in order, and the index of the tenant it belongs to."""
-    clocks = _clocks(spec, tenants, streams)
-    horizon = _horizon(clocks, spec.requests) if spec.requests is not None else cast(int, spec.duration) - 1
-    each = [clock.until(horizon) for clock in clocks]
+    horizon = _horizon(sources, spec.requests) if spec.requests is not None else cast(int, spec.duration) - 1
+    each = [source.until(horizon) for source in sources]
     times = np.concatenate(each)
-    owners = np.repeat(np.arange(len(clocks)), [len(mine) for mine in each])
+    owners = np.repeat(np.arange(len(sources)), [len(mine) for mine in each])
     order = np.argsort(times, kind="stable")[: spec.requests]
     if not len(order):
         raise BadInput(f"synthetic: no request arrives within the duration of {spec.duration} ns")
     return np.zeros_like(order) if isinstance(spec.arrivals, AtOnce) else times[order], owners[order]
 
 
-def _clocks(spec: Synthetic, tenants: Sequence[Tenant], streams: Sequence[Stream]) -> list[Clock]:
-    common = Poisson(1.0) if isinstance(spec.arrivals, AtOnce) else spec.arrivals
-    total = sum(tenant.share for tenant in tenants)
-    clocks = []
-    for tenant, stream in zip(tenants, streams, strict=True):
-        if tenant.arrivals is not None:
-            clocks.append(Clock(tenant.arrivals, tenant.arrivals.rate, stream / "arrivals"))
-        elif common is not None:
-            clocks.append(Clock(common, common.rate * tenant.share / total, stream / "arrivals"))
-    return clocks
-
-
-def _horizon(clocks: Sequence[Clock], requests: int) -> Nanoseconds:
+def _horizon(sources: Sequence[Source], requests: int) -> Nanoseconds:
     """A time by which at least `requests` requests have arrived."""
-    rate = sum(clock.rate for clock in clocks)
-    horizon = min(LATEST, int((requests + 4 * requests**0.5) / rate * SECOND))
-    while (arrived := sum(len(clock.until(horizon)) for clock in clocks)) < requests:
+    rate = sum(source.clock.rate for source in sources)
+    sessions = any(source.tenant.sessions for source in sources)
+    goal = requests + 4 * requests**0.5
+    horizon = min(LATEST, int((goal / 8 if sessions else goal) / rate * SECOND))
+    while (arrived := sum(len(source.until(horizon)) for source in sources)) < requests:
         if horizon == LATEST:
             raise BadInput(f"synthetic.requests is {requests}; only {arrived} arrive in 146 years")
         horizon = min(LATEST, horizon + horizon // 4 + 1)

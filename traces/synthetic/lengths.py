@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -285,7 +286,7 @@ class Quantiles:
             )
         if len(self.shares) < 2 or self.shares[0] != 0 or self.shares[-1] != 1 or not _rises(self.shares):
             raise BadInput(f"shares is {shown(self.shares)}; expected rising numbers from 0 to 1")
-        if any(later < earlier for earlier, later in zip(self.values, self.values[1:], strict=False)):
+        if any(later < earlier for earlier, later in pairwise(self.values)):
             raise BadInput(f"values is {shown(self.values)}; expected numbers that never fall")
 
     def sample(self, stream: Stream, n: int) -> Tokens:
@@ -306,11 +307,12 @@ def _zipf_sums(skew: float, n: int) -> NDArray[np.float64]:
 
 
 def _places(sums: NDArray[np.float64], u: Uniforms) -> Tokens:
-    return np.minimum(np.searchsorted(sums, u * sums[-1], side="right"), len(sums) - 1)
+    places: Tokens = np.minimum(np.searchsorted(sums, u * sums[-1], side="right"), len(sums) - 1)
+    return places
 
 
 def _rises(numbers: tuple[float, ...]) -> bool:
-    return all(earlier < later for earlier, later in zip(numbers, numbers[1:], strict=False))
+    return all(earlier < later for earlier, later in pairwise(numbers))
 
 
 def _listed(name: str, values: object) -> tuple[object, ...]:

@@ -4,17 +4,18 @@
 
 A law is a mapping of its name to its options. A number where a length is expected is `fixed`; a value that
 is no mapping is the law's first option (`{geometric: 50}`, `{empirical: [1, 2]}`); a law without options
-may stand as its name alone (`at_once`). Durations are integer nanoseconds already.
+may stand as its name alone (`at_once`). Durations are integer nanoseconds already: those under the keys
+DURATIONS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, cast, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from traces.errors import BadInput, is_number, known_keys, nearest, shown
-from traces.synthetic.arrivals import Arrivals, AtOnce, Gamma, Poisson
+from traces.synthetic.arrivals import Arrivals, AtOnce, Batches, Gamma, Poisson, Ticks, Weibull
 from traces.synthetic.lengths import (
     Bimodal,
     Empirical,
@@ -24,21 +25,38 @@ from traces.synthetic.lengths import (
     Length,
     Lognormal,
     Pareto,
+    Quantiles,
+    Uniform,
+    Zipf,
 )
-from traces.synthetic.spec import Synthetic, Tenant
+from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
+from traces.synthetic.spec import Crowd, Prefixes, Sessions, Synthetic, Tenant
 
-ARRIVALS: dict[str, type[Any]] = {"poisson": Poisson, "gamma": Gamma, "at_once": AtOnce}
+ARRIVALS: dict[str, type[Any]] = {
+    "poisson": Poisson,
+    "gamma": Gamma,
+    "weibull": Weibull,
+    "markov": Markov,
+    "diurnal": Diurnal,
+    "piecewise": Piecewise,
+    "batches": Batches,
+    "ticks": Ticks,
+}
+FOR_ALL: dict[str, type[Any]] = {**ARRIVALS, "at_once": AtOnce}
 LENGTHS: dict[str, type[Any]] = {
     "fixed": Fixed,
+    "uniform": Uniform,
     "lognormal": Lognormal,
     "exponential": Exponential,
     "geometric": Geometric,
     "pareto": Pareto,
+    "zipf": Zipf,
     "bimodal": Bimodal,
     "empirical": Empirical,
+    "quantiles": Quantiles,
 }
-WORKLOAD_KEYS = ("requests", "duration", "arrivals", "prompt", "output", "tenants")
-TENANT_KEYS = ("weight", "arrivals", "prompt", "output")
+DURATIONS = frozenset(["duration", "lasts", "every", "period", "peak", "think"])
+RECORDS: tuple[type[Any], ...] = (Sessions, Prefixes, Crowd, Piece)
 
 
 def parse(mapping: Mapping[str, object], where: str = "synthetic") -> Synthetic:
@@ -47,35 +65,28 @@ def parse(mapping: Mapping[str, object], where: str = "synthetic") -> Synthetic:
     Raises BadInput with the path of the key from `where` on for an unknown key or law, a missing or
     contradictory one, and a value of the wrong kind or out of range.
     """
-    options = _options(mapping, where, WORKLOAD_KEYS)
-    tenants = options.pop("tenants", {})
-    _mapping(tenants, f"{where}.tenants")
-    given = {key: _part(key, value, f"{where}.{key}") for key, value in options.items()}
+    options = _options(mapping, where, [field.name for field in fields(Synthetic)])
+    tenants = _mapping(options.pop("tenants", {}), f"{where}.tenants")
+    given = _values(Synthetic, options, where)
     each = [_tenant(str(name), value, f"{where}.tenants.{name}") for name, value in tenants.items()]
     return cast(Synthetic, _build(Synthetic, {**given, "tenants": tuple(each)}, where))
 
 
-def _tenant(name: str, value: object, where: str) -> Tenant:
-    options = _options({} if value is None else value, where, TENANT_KEYS)
-    given = {key: _part(key, option, f"{where}.{key}") for key, option in options.items()}
-    return cast(Tenant, _build(Tenant, {"name": name, **given}, where))
-
-
-def _part(key: str, value: object, where: str) -> object:
-    if key == "arrivals":
-        return arrivals(value, where)
-    return length(value, where) if key in ("prompt", "output") else value
-
-
 def arrivals(value: object, where: str) -> Arrivals | AtOnce:
     """The arrival law that `value` describes; BadInput, with its path, if it describes none."""
-    return cast("Arrivals | AtOnce", _law(value, ARRIVALS, where, "{poisson: {rate: 20}}"))
+    return cast("Arrivals | AtOnce", _law(value, FOR_ALL, where, "{poisson: {rate: 20}}"))
 
 
 def length(value: object, where: str) -> Length:
     """The law of lengths that `value` describes; BadInput, with its path, if it describes none."""
     value = {"fixed": value} if is_number(value) else value
     return cast(Length, _law(value, LENGTHS, where, "a number of tokens or {geometric: {mean: 50}}"))
+
+
+def _tenant(name: str, value: object, where: str) -> object:
+    known = [field.name for field in fields(Tenant) if field.name != "name"]
+    options = _options({} if value is None else value, where, known)
+    return _build(Tenant, {"name": name, **_values(Tenant, options, where)}, where)
 
 
 def _law(value: object, laws: Mapping[str, type[Any]], where: str, example: str) -> object:
@@ -87,13 +98,36 @@ def _law(value: object, laws: Mapping[str, type[Any]], where: str, example: str)
         raise BadInput(f"{where}.{name}: unknown law; did you mean {nearest(str(name), laws)}?")
     law, place = laws[name], f"{where}.{name}"
     known = fields(law)
-    if known and not isinstance(options, Mapping):
+    if known and options is not None and not isinstance(options, Mapping):
         options = {known[0].name: options}
-    given = _options({} if options is None else options, place, [field.name for field in known])
-    for field in known:
-        if field.name in given and get_type_hints(law)[field.name] is Length:
-            given[field.name] = length(given[field.name], f"{place}.{field.name}")
-    return _build(law, given, place)
+    return _record(law, {} if options is None else options, place)
+
+
+def _record(kind: type[Any], value: object, where: str) -> object:
+    options = _options(value, where, [field.name for field in fields(kind)])
+    return _build(kind, _values(kind, options, where), where)
+
+
+def _values(kind: type[Any], options: Mapping[str, object], where: str) -> dict[str, object]:
+    """The options of a law or record, each read as what its field holds."""
+    hints = get_type_hints(kind)
+    return {name: _value(hints[name], value, f"{where}.{name}") for name, value in options.items()}
+
+
+def _value(hint: Any, value: object, where: str) -> object:
+    held = get_args(hint) or (hint,)
+    if Length in held:
+        return length(value, where)
+    if AtOnce in held:
+        return arrivals(value, where)
+    if Arrivals in held:
+        return _law(value, ARRIVALS, where, "{poisson: {rate: 20}}")
+    for record in RECORDS:
+        if record in held and Ellipsis not in held:
+            return _record(record, value, where)
+        if record in held and isinstance(value, list | tuple):
+            return tuple(_record(record, one, f"{where}.{place}") for place, one in enumerate(value))
+    return value
 
 
 def _build(kind: type[Any], given: dict[str, object], where: str) -> object:

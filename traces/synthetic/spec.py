@@ -5,7 +5,7 @@ Knows nothing of scenario files; `parser` does. Draws nothing; `generator` does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import cast
 
 from sim.request import Nanoseconds
@@ -15,7 +15,65 @@ from traces.synthetic.arrivals import Arrivals, AtOnce
 from traces.synthetic.lengths import Fixed, Length
 
 MOST_REQUESTS = 10**9
+MOST_TENANTS = 10**4
+MOST_GROUPS = 10**5
+LONGEST_THINK: Nanoseconds = 10**15
 ONE_TOKEN = Fixed(1)
+DEFAULT_BLOCK_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Conversations whose prompts grow: what the arrivals and their rate count is then sessions.
+
+    A session sends `turns` requests. Each prompt is all that was said before, prompts and outputs, and then the
+    turn's own new tokens (the law `prompt`). The next turn arrives a think time after the arrival of the turn
+    before it, however long its answer takes: an open-loop approximation. Think times are gamma-distributed with
+    mean `think` (nanoseconds) and coefficient of variation `think_cv` (1 is exponential, 0 constant).
+
+    With a `context`, a session ends before the turn whose prompt and output together would exceed it.
+    """
+
+    turns: Length
+    think: Nanoseconds
+    think_cv: float = 1.0
+    context: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_within("think", self.think, least=0, most=LONGEST_THINK)
+        if self.think_cv:
+            number_within("think_cv", self.think_cv, 0.01, 10)
+        if self.context is not None:
+            whole_within("context", self.context, least=2)
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """System prompts: `groups` of them, of `tokens` each, and every request (or session) begins with one.
+
+    Group k is chosen with a weight of k^-skew: 0, the default, all alike, 1 the classical Zipf. The length of a
+    group's prompt is drawn once.
+    """
+
+    groups: int
+    tokens: Length
+    skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole_within("groups", self.groups, least=1, most=MOST_GROUPS)
+        number_within("skew", self.skew, 0, 100)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """`tenants` tenants, called "1", "2", ..., all with the workload's laws; number k has weight k^-skew."""
+
+    tenants: int
+    skew: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole_within("tenants", self.tenants, least=1, most=MOST_TENANTS)
+        number_within("skew", self.skew, 0, 2)
 
 
 @dataclass(frozen=True)
@@ -25,7 +83,7 @@ class Tenant:
     Either `weight` (default 1): the tenant's process has the workload's law at its share of the rate,
     weight / sum of the weights; or `arrivals`: a law and rate of its own, which no other tenant changes.
     Bursts are a tenant's own: the sum of several bursty tenants is smoother than each.
-    `prompt` and `output` default to the workload's.
+    The others default to the workload's. `prefixes` of its own are shared with no other tenant.
     """
 
     name: str
@@ -33,6 +91,9 @@ class Tenant:
     arrivals: Arrivals | None = None
     prompt: Length | None = None
     output: Length | None = None
+    correlation: float | None = None
+    sessions: Sessions | None = None
+    prefixes: Prefixes | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -43,6 +104,8 @@ class Tenant:
             raise BadInput("weight stands beside arrivals; expected one of the two")
         if self.weight is not None:
             number_within("weight", self.weight, 1e-9, 1e9)
+        if self.correlation is not None:
+            number_within("correlation", self.correlation, -1, 1)
 
     @property
     def share(self) -> float:
@@ -52,12 +115,22 @@ class Tenant:
         return 1.0 if self.weight is None else self.weight
 
 
+INHERITED = tuple(field.name for field in fields(Tenant) if field.name not in ("name", "weight", "arrivals"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
     """A synthetic workload of the first `requests` requests, or of those before `duration` nanoseconds.
 
-    `prompt` and `output` are the laws of tenants without their own; so is `arrivals`, whose rate the
-    tenants share by weight. A prompt is one token by default. Without tenants there is one, "default".
+    `prompt`, `output`, `correlation`, `sessions` and `prefixes` are those of tenants without their own; so is
+    `arrivals`, whose rate the tenants share by weight. A prompt is one token by default. Without tenants (by
+    name, or a crowd of them) there is one, "default".
+
+    `correlation` is that of the normal variables of a Gaussian copula behind prompt and output (-1 to 1): the
+    rank correlation of the lengths is 6/pi x asin(correlation / 2), up to rounding. Without, they are independent.
+
+    What prompts say is known where they share something, under sessions and prefixes: as blocks of
+    `block_size` tokens (16 unless given).
 
     Raises BadInput, the offending field first, for a contradiction or a gap.
     """
@@ -67,28 +140,57 @@ class Synthetic:
     arrivals: Arrivals | AtOnce | None = None
     prompt: Length = ONE_TOKEN
     output: Length | None = None
+    correlation: float | None = None
+    sessions: Sessions | None = None
+    prefixes: Prefixes | None = None
+    block_size: int | None = None
     tenants: tuple[Tenant, ...] = ()
+    crowd: Crowd | None = None
 
     def __post_init__(self) -> None:
         self._check_extent()
+        if self.tenants and self.crowd is not None:
+            raise BadInput("crowd stands beside tenants; expected one of the two")
+        if self.correlation is not None:
+            number_within("correlation", self.correlation, -1, 1)
         names = [tenant.name for tenant in self.tenants]
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise BadInput(f"tenants.{name} stands twice; expected one of each name")
         for tenant in self.tenants or (Tenant("default"),):
-            place_of = f"tenants.{tenant.name}." if self.tenants else ""
-            if tenant.output is None and self.output is None:
-                raise BadInput(f"{place_of}output is missing; expected a law of lengths")
-            if tenant.arrivals is None and self.arrivals is None:
-                raise BadInput("arrivals is missing; expected a law such as {poisson: {rate: 20}}")
-            if tenant.arrivals is not None and isinstance(self.arrivals, AtOnce):
-                raise BadInput(f"{place_of}arrivals stands beside at_once for all; expected one of the two")
+            self._check_tenant(tenant, f"tenants.{tenant.name}." if self.tenants else "")
         if self.arrivals is not None and self.tenants and not any(tenant.share for tenant in self.tenants):
             raise BadInput("arrivals is of no use: every tenant has its own; expected one of the two")
+        if self.block_size is not None:
+            whole_within("block_size", self.block_size, least=1)
+            if not any(member.sessions or member.prefixes for member in self.members()):
+                raise BadInput("block_size says nothing without sessions or prefixes; expected one of them")
 
-    def lengths_of(self, tenant: Tenant) -> tuple[Length, Length]:
-        """The laws of the tenant's prompts and outputs: its own where it has them, else the workload's."""
-        return tenant.prompt or self.prompt, cast(Length, tenant.output or self.output)
+    def members(self) -> list[Tenant]:
+        """The tenants, a crowd's too, each with every law it has or takes from the workload, `arrivals` apart."""
+        given = self.tenants or (Tenant("default"),)
+        if self.crowd is not None:
+            given = tuple(Tenant(str(k), k**-self.crowd.skew) for k in range(1, self.crowd.tenants + 1))
+        return [
+            replace(tenant, **{name: getattr(self, name) for name in INHERITED if getattr(tenant, name) is None})
+            for tenant in given
+        ]
+
+    @property
+    def named(self) -> bool:
+        """Whether tenants are told apart."""
+        return bool(self.tenants) or self.crowd is not None
+
+    def _check_tenant(self, tenant: Tenant, place: str) -> None:
+        if tenant.output is None and self.output is None:
+            raise BadInput(f"{place}output is missing; expected a law of lengths")
+        if tenant.arrivals is None and self.arrivals is None:
+            raise BadInput("arrivals is missing; expected a law such as {poisson: {rate: 20}}")
+        if isinstance(self.arrivals, AtOnce):
+            if tenant.arrivals is not None:
+                raise BadInput(f"{place}arrivals stands beside at_once for all; expected one of the two")
+            if tenant.sessions or self.sessions:
+                raise BadInput("sessions need arrivals with a rate; found at_once")
 
     def _check_extent(self) -> None:
         if (self.requests is None) == (self.duration is None):
@@ -100,3 +202,8 @@ class Synthetic:
             whole_within("duration", self.duration, 1, LATEST)
             if isinstance(self.arrivals, AtOnce):
                 raise BadInput("duration says nothing of arrivals at_once; expected requests")
+
+
+def laws(tenant: Tenant) -> tuple[Length, Length]:
+    """The laws of prompts and outputs of a member."""
+    return cast(Length, tenant.prompt), cast(Length, tenant.output)
