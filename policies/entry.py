@@ -12,6 +12,8 @@ from typing import Literal
 
 from sim.policy import LastAdmitted, Order, Victim
 
+LAST_ADMITTED = LastAdmitted()
+
 
 @dataclass(frozen=True)
 class Option:
@@ -40,4 +42,5 @@ class Entry:
     make: Callable[..., Order]
     options: Mapping[str, Option] = field(default_factory=dict)
     predictor: Callable[..., str | None] = nothing_predicted
-    victim: Victim = LastAdmitted()
+    victim: Victim = LAST_ADMITTED
+    source: str = ""

@@ -6,7 +6,7 @@ Knows the shape of pydantic's errors and of the models, not what any key means.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -16,8 +16,11 @@ from slotstep.document import brief
 from slotstep.fields import UnknownKeyError
 
 
-def complaint(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first problem in `error`, an unknown key before any other: `engine.slots: found ...`."""
+def complaint(error: ValidationError, model: type[BaseModel], spelling: Mapping[str, str]) -> str:
+    """The first problem in `error`, an unknown key before any other: `engine.slots: found ...`.
+
+    `spelling` has the dotted keys that were given under another name, with that.
+    """
     problem = min(error.errors(include_url=False), key=lambda found: found["type"] != "extra_forbidden")
     path = problem["loc"]
     if problem["type"] == "extra_forbidden":
@@ -26,7 +29,8 @@ def complaint(error: ValidationError, model: type[BaseModel]) -> str:
     if isinstance(cause, UnknownKeyError):
         return unknown_key(path, cause.key, cause.known)
     words = str(cause) if cause else expectation(problem, keys(model, path))
-    return f"{dotted(path)}: {words}" if path else words
+    key = dotted(path)
+    return f"{spelling.get(key, key)}: {words}" if path else words
 
 
 def expectation(problem: ErrorDetails, known: Sequence[str]) -> str:

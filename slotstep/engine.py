@@ -14,7 +14,8 @@ from policies import registry as policies
 from sim import cost as costs
 from sim.cluster import simulate
 from sim.memory import PagePool
-from sim.policy import Optimistic, Order, Policy, Reserve
+from sim.policy import Admission, Optimistic, Order, Policy, Reserve
+from sim.prefix import PrefixPool
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
@@ -26,6 +27,7 @@ from traces import synthetic, transforms
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
+    from slotstep.machine import Engine
     from slotstep.scenario import Scenario
 
 WORKLOAD_TIMES = frozenset(["duration"])
@@ -126,10 +128,13 @@ def scheduler(scenario: Scenario) -> Scheduler:
     engine = scenario.engine
     contiguous = engine.memory == "contiguous"
     size = 1 if contiguous else engine.page_size
-    pool = PagePool(engine.pages * engine.page_size // size, size)
-    policy = Policy(order(scenario), Reserve() if engine.admission == "reserve" else Optimistic())
+    pages = engine.pages * engine.page_size // size
+    policy = Policy(order(scenario), admission(engine), policies.victim(scenario.policy.name))
     if engine.batching == "static":
-        return StaticScheduler(policy, pool, slots=engine.slots)
+        return StaticScheduler(policy, PagePool(pages, size), slots=engine.slots)
+    pool = PagePool(pages, size)
+    if engine.share is not None:
+        pool = PrefixPool(pages, size, engine.share, repr((engine.model, engine.positions)))
     return Scheduler(
         policy,
         pool,
@@ -139,7 +144,20 @@ def scheduler(scenario: Scenario) -> Scheduler:
         evict=engine.evict,
         harvest=engine.harvest,
         contiguous=contiguous,
+        depth=2 if engine.async_scheduling else 1,
+        max_active=engine.max_active,
+        chunk_limit=engine.chunk_limit,
+        chunk_limit_adapts=engine.chunk_limit_adapts,
+        preempt_for_slot=engine.preempt_for_slot,
+        max_model_len=engine.max_model_len,
     )
+
+
+def admission(engine: Engine) -> Admission:
+    """The engine's rule of admission."""
+    if engine.admission == "reserve":
+        return Reserve()
+    return Optimistic(engine.reserve_full_prompt, engine.watermark)
 
 
 def order(scenario: Scenario) -> Order:

@@ -52,7 +52,7 @@ def whole(least: int) -> Callable[[object], int]:
     """A reader of whole numbers from `least` to MOST."""
 
     def read(value: object) -> int:
-        expected = f"a whole number of at least {least}"
+        expected = "a whole number" if least == -MOST else f"a whole number of at least {least}"
         found = number(value, expected)
         if found != int(found) or found < least:
             raise ValueError(f"found {brief(value)}; expected {expected}")
@@ -69,6 +69,21 @@ def positive(value: object) -> float:
     if found <= 0:
         raise ValueError(f"found {brief(value)}; expected a number above 0")
     return found
+
+
+def share(value: object) -> float:
+    """`value` as a float from 0 to below 1; raises ValueError otherwise."""
+    found = float(number(value, "a number from 0 to below 1"))
+    if not 0 <= found < 1:
+        raise ValueError(f"found {brief(value)}; expected a number from 0 to below 1")
+    return found
+
+
+def block(value: object) -> int | str:
+    """`value` as the id of a block of a prompt: a whole number or text; raises ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise ValueError(f"found {brief(value)}; expected a block's id, a whole number or text")
+    return value
 
 
 def label(value: object) -> str:
@@ -97,6 +112,10 @@ AS_TEXT = PlainSerializer(units.text, return_type=str, when_used="json")
 
 Count = Annotated[int, BeforeValidator(whole(1))]
 Seed = Annotated[int, BeforeValidator(whole(0))]
+Whole = Annotated[int, BeforeValidator(whole(-MOST))]
+Share = Annotated[float, BeforeValidator(share)]
+Block = Annotated[int | str, BeforeValidator(block)]
+Memory = Annotated[str, BeforeValidator(units.memory)]
 Positive = Annotated[float, BeforeValidator(positive)]
 Label = Annotated[str, BeforeValidator(label)]
 Truth = Annotated[bool, BeforeValidator(truth)]

@@ -42,6 +42,7 @@ class Result:
             "policy": self.policy,
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
+            "preset": self.scenario.engine.modelled,
             **metrics.summary(self.log, objectives or None),
         }
 

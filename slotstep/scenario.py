@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PrivateAttr, ValidationError
+from pydantic import PrivateAttr, ValidationError, model_validator
 
-from slotstep import document, engine
+from slotstep import document, engine, preset
 from slotstep.complaints import complaint
 from slotstep.fields import Label, Section, Seed
-from slotstep.sections import SOURCES, Cost, Engine, Objectives, PolicyChoice, Workload
+from slotstep.machine import Engine
+from slotstep.sections import SOURCES, Cost, Objectives, PolicyChoice, Workload
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ class Scenario(Section):
     seed: Seed = 0
 
     _source: str = PrivateAttr("scenario")
+
+    @model_validator(mode="before")
+    @classmethod
+    def one_policy(cls, value: object) -> object:
+        """A policy among the options of a preset's engine is the scenario's."""
+        return preset.move_policy(value) if isinstance(value, dict) else value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.resolved() == other.resolved()
@@ -105,10 +112,18 @@ def parse(
     try:
         scenario = Scenario.model_validate({"name": name, **mapping}, context={"folder": folder or Path()})
     except ValidationError as error:
-        raise BadInput(f"{source}: {complaint(error, Scenario)}") from None
+        raise BadInput(f"{source}: {complaint(error, Scenario, spelling(mapping))}") from None
     scenario._source = source
     engine.check(scenario)
     return scenario
+
+
+def spelling(mapping: Mapping[str, Any]) -> dict[str, str]:
+    """Our names of the keys that a scenario gives by another name, each with that."""
+    engine_section = mapping.get("engine")
+    if not isinstance(engine_section, dict):
+        return {}
+    return {f"engine.{name}": f"engine.{alias}" for alias, name in preset.written(engine_section).items()}
 
 
 def read_from(trace: Path, mapping: dict[str, Any]) -> None:

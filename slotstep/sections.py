@@ -1,4 +1,4 @@
-"""The parts of a scenario file: workload, engine, cost, policy and objectives, each checked on its own.
+"""The parts of a scenario file but the engine: workload, cost, policy and objectives, each checked on its own.
 
 Knows no policy and no synthetic distribution by name: their own packages check those parts when a scenario
 is parsed. Reads no file.
@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_serializer, model_validator
 
 from slotstep import document, units
 from slotstep.fields import (
+    Block,
     Coefficient,
     Count,
     Label,
     Positive,
     Section,
+    Seed,
     Time,
-    Truth,
     UnknownKeyError,
+    Whole,
     sequence,
 )
 from traces.registry import FORMATS
@@ -34,10 +36,27 @@ class RequestLine(Section):
 
     id: Label | None = None
     arrival: Time = 0
-    prompt: Count = 1
+    prompt: Count
     output: Count
     tenant: Label = "default"
     max_output: Count | None = None
+    priority: Whole = 0
+    tokens: Annotated[tuple[Seed, ...], BeforeValidator(sequence)] | None = None
+    blocks: Annotated[tuple[Block, ...], BeforeValidator(sequence)] | None = None
+    block_size: Count | None = None
+    adapter: Label | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def as_long_as_it_says(cls, value: object) -> object:
+        """A prompt whose length is not given has that of its content, or is one token."""
+        if not isinstance(value, dict):
+            return value
+        content = value.get("tokens", value.get("blocks"))
+        length = len(content) if isinstance(content, list | tuple) else 1
+        if isinstance(size := value.get("block_size"), int):
+            length *= size
+        return {"prompt": length, **value}
 
 
 class Workload(Section):
@@ -83,47 +102,6 @@ class Workload(Section):
         if len(given) != 1:
             found = " and ".join(given) or "none"
             raise ValueError(f"found {found}; expected exactly one of trace, synthetic and requests")
-        return self
-
-
-class Engine(Section):
-    """The engine: its slots, its memory, its discipline. Admission defaults to what the mode can do.
-
-    A static batch is bound by slots and pages alone: token_budget and chunked say nothing of it.
-    """
-
-    slots: Count = 64
-    token_budget: Count = 2048
-    page_size: Count = 16
-    pages: Count = 8192
-    batching: Literal["continuous", "static"] = "continuous"
-    evict: Literal["before", "after"] = "before"
-    harvest: Literal["step", "next"] = "step"
-    memory: Literal["paged", "contiguous"] = "paged"
-    admission: Literal["optimistic", "reserve"] = "optimistic"
-    chunked: Truth = True
-    macro: Truth = True
-
-    @model_validator(mode="before")
-    @classmethod
-    def default_admission(cls, value: object) -> object:
-        """Static batching and contiguous memory reserve; say so where the scenario does not."""
-        if not isinstance(value, dict):
-            return value
-        reserves = value.get("batching") == "static" or value.get("memory") == "contiguous"
-        return {"admission": "reserve" if reserves else "optimistic", **value}
-
-    @model_validator(mode="after")
-    def consistent(self) -> Self:
-        """No setting is accepted that the mode would ignore."""
-        if self.harvest == "next" and self.evict != "after":
-            raise ValueError("harvest: next needs evict: after")
-        if self.batching == "static" and self.evict != "before":
-            raise ValueError("evict: after needs batching: continuous (a static batch ends as one)")
-        if self.admission != "reserve" and self.batching == "static":
-            raise ValueError("batching: static needs admission: reserve")
-        if self.admission != "reserve" and self.memory == "contiguous":
-            raise ValueError("memory: contiguous needs admission: reserve")
         return self
 
 

@@ -1,4 +1,4 @@
-"""Durations as people write them (`5ms`, `1.5s`) to and from nanoseconds, by decimal arithmetic.
+"""Durations as people write them (`5ms`, `1.5s`) to and from nanoseconds, by decimal arithmetic; memory (`80GiB`).
 
 A time is a whole number of nanoseconds; a cost coefficient may be a fraction of one. Knows nothing of
 scenarios or files.
@@ -14,6 +14,7 @@ FACTORS = {**{unit: Decimal(10) ** power for unit, power in EXPONENTS.items()}}
 FACTORS |= {"m": 60 * FACTORS["s"], "h": 3600 * FACTORS["s"]}
 UNITS = ", ".join(FACTORS)
 LONGEST = 2**63 - 1
+BYTES = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-zµ]*)\s*")
@@ -49,6 +50,20 @@ def exact(value: object) -> Decimal:
     if number.adjusted() > 20 or (length := digits.multiply(number, FACTORS[unit])) > LONGEST:
         raise ValueError(f"found {value!r}; expected a duration of less than 292 years")
     return length
+
+
+def memory(value: object) -> str:
+    """`value`, such as "80GiB", if it is an amount of memory above 0; raises ValueError otherwise."""
+    number, unit = parts(value)
+    if number is None or number <= 0 or unit not in BYTES:
+        raise ValueError(f"found {value!r}; expected an amount of memory such as 80GiB (units: {', '.join(BYTES)})")
+    return str(value).strip()
+
+
+def gibibytes(amount: str) -> Decimal:
+    """An amount of memory, as `memory` takes it, in GiB."""
+    number, unit = parts(amount)
+    return (number or Decimal(0)) * BYTES[unit] / 2**30
 
 
 def parts(value: object) -> tuple[Decimal | None, str]:

@@ -1,0 +1,116 @@
+"""The engine of a scenario: its slots, its memory, its discipline; what excludes what."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import ValidationInfo, field_validator, model_validator
+
+from slotstep import preset
+from slotstep.fields import Count, Label, Memory, Section, Seed, Share, Truth
+
+OF_A_PRESET = {"batching": "continuous", "evict": "before", "memory": "paged", "admission": "optimistic"}
+
+
+class Engine(Section):
+    """The engine. Admission defaults to what the mode can do.
+
+    A static batch is bound by slots and pages alone: token_budget and chunked say nothing of it.
+    """
+
+    slots: Count = 64
+    max_active: Count | None = None
+    token_budget: Count = 2048
+    chunked: Truth = True
+    chunk_limit: Seed = 0
+    chunk_limit_adapts: Truth = False
+    max_model_len: Count | None = None
+    batching: Literal["continuous", "static"] = "continuous"
+    async_scheduling: Truth = False
+    evict: Literal["before", "after"] = "before"
+    harvest: Literal["step", "next"] = "step"
+    preempt_for_slot: Truth = False
+    memory: Literal["paged", "contiguous"] = "paged"
+    page_size: Count = 16
+    pages: Count = 8192
+    admission: Literal["optimistic", "reserve"] = "optimistic"
+    reserve_full_prompt: Truth = True
+    watermark: Share = 0.0
+    prefix_cache: Truth = False
+    share: Literal["none", "tenant", "all"] | None = None
+    model: Label | None = None
+    positions: Label | None = None
+    warm: Label | None = None
+    preset: Literal["vllm"] | None = None
+    version: Literal["0.32.0"] | None = None
+    device: Label | None = None
+    device_memory: Memory | None = None
+    macro: Truth = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def with_defaults(cls, value: object) -> object:
+        """In our words, with what follows from other settings: a preset's defaults, admission, who may share."""
+        if not isinstance(value, dict):
+            return value
+        given: dict[str, Any] = preset.in_our_words(value, cls.model_fields)
+        reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
+        implied = {"admission": "reserve" if reserves else "optimistic"}
+        if given.get("prefix_cache") is True:
+            implied["share"] = "tenant"
+        return implied | given
+
+    @field_validator("warm")
+    @classmethod
+    def place_cache(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Made absolute against the scenario's folder."""
+        if value is None:
+            return None
+        folder: Path = (info.context or {}).get("folder", Path())
+        return os.path.abspath(folder / Path(value).expanduser())
+
+    @model_validator(mode="after")
+    def consistent(self) -> Self:
+        """No setting is accepted that the mode would ignore."""
+        if self.preset is None and (self.version or self.device or self.device_memory):
+            raise ValueError("version, device and device_memory need a preset")
+        for key, value in OF_A_PRESET.items() if self.preset else ():
+            if getattr(self, key) != value:
+                raise ValueError(f"preset: {self.preset} needs {key}: {value}")
+        if self.harvest == "next" and self.evict != "after":
+            raise ValueError("harvest: next needs evict: after")
+        if self.batching == "static" and self.evict != "before":
+            raise ValueError("evict: after needs batching: continuous (a static batch ends as one)")
+        if self.async_scheduling and self.evict != "before":
+            raise ValueError("async_scheduling needs evict: before (it finds a finished request late enough)")
+        if self.admission != "reserve" and self.batching == "static":
+            raise ValueError("batching: static needs admission: reserve")
+        if self.admission != "reserve" and self.memory == "contiguous":
+            raise ValueError("memory: contiguous needs admission: reserve")
+        self.not_ignored()
+        return self
+
+    @property
+    def modelled(self) -> str | None:
+        """The engine whose decisions a preset makes, with its version: "vllm 0.32.0"."""
+        return f"{self.preset} {self.version}" if self.preset else None
+
+    def not_ignored(self) -> None:
+        """Raise ValueError for a setting that another one leaves without effect."""
+        if self.batching == "static":
+            for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
+                if getattr(self, key):
+                    raise ValueError(f"{key} needs batching: continuous")
+        if self.admission == "reserve" and (self.watermark or not self.reserve_full_prompt or self.prefix_cache):
+            key = "watermark" if self.watermark else "prefix_cache" if self.prefix_cache else "reserve_full_prompt"
+            raise ValueError(f"{key} needs admission: optimistic")
+        if self.chunk_limit_adapts and not self.chunk_limit:
+            raise ValueError("chunk_limit_adapts needs a chunk_limit")
+        if not self.prefix_cache:
+            for key in ("share", "model", "positions", "warm"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} needs prefix_cache: true")
+        if self.warm and self.share == "none":
+            raise ValueError("warm needs share: tenant or all (with none, nobody finds another's pages)")
