@@ -32,7 +32,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
     assert slotstep.parse(mapping, name="chat").resolved() == {
         "name": "chat",
         "workload": {
-            "requests": [{"arrival": "0ns", "prompt": 1, "output": 3, "tenant": "default"}],
+            "requests": [{"arrival": "0ns", "prompt": 1, "output": 3, "tenant": "default", "priority": 0}],
             "scale_rate": 1.0,
         },
         "engine": {
@@ -46,6 +46,13 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
             "memory": "paged",
             "admission": "optimistic",
             "chunked": True,
+            "chunk_limit": 0,
+            "chunk_limit_adapts": False,
+            "async_scheduling": False,
+            "preempt_for_slot": False,
+            "reserve_full_prompt": True,
+            "watermark": 0.0,
+            "prefix_cache": False,
             "macro": True,
         },
         "cost": {"unit": "1ms"},
@@ -209,7 +216,7 @@ def test_a_mistake_is_one_line_with_its_key_and_what_would_be_right(setting: str
     ("setting", "complaint"),
     [
         ("policy=sfj", "'sfj' is unknown; did you mean sjf?"),
-        ("policy=zebra", "'zebra' is unknown; known are fcfs, sjf, fair"),
+        ("policy=zebra", "'zebra' is unknown; known are fcfs, sjf, fair, priority"),
         ("policy.fair.order=sfj", "'sfj' is unknown; did you mean sjf?"),
         ("policy.sjf.eror=1", "sjf.eror: unknown option; did you mean error?"),
         ("policy.fair.order.sjf.eror=1", "sjf.eror: unknown option; did you mean error?"),

@@ -1,0 +1,173 @@
+"""Engines as presets: their own names for our keys, their defaults, and what is refused."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+import slotstep
+from sim.policy import LastAdmitted, LeastUrgent, Optimistic
+from sim.prefix import PrefixPool
+from sim.scheduler import Scheduler
+from slotstep import document, engine
+from slotstep.scenario import Scenario
+from traces.errors import BadInput
+
+PLAIN: dict[str, Any] = {"workload": {"requests": [{"output": 1}]}, "cost": {"unit": "1ms"}}
+
+
+def scenario(*settings: str) -> Scenario:
+    """The plain scenario with overrides."""
+    mapping = deepcopy(PLAIN)
+    document.override(mapping, settings)
+    return slotstep.parse(mapping, source="chat.yaml")
+
+
+def built(*settings: str) -> Scheduler:
+    """The scheduler of the plain scenario with overrides."""
+    return engine.scheduler(scenario(*settings))
+
+
+@pytest.mark.parametrize(
+    ("setting", "slots", "budget"),
+    [
+        ("{preset: vllm}", 1024, 8192),
+        ("{preset: vllm, device_memory: 70GiB}", 1024, 8192),
+        ("{preset: vllm, device_memory: 141GB, device: NVIDIA H200}", 1024, 8192),
+        ("{preset: vllm, device_memory: 69GiB}", 256, 2048),
+        ("{preset: vllm, device_memory: 24GB}", 256, 2048),
+        ("{preset: vllm, device_memory: 80GiB, device: NVIDIA A100-SXM4-80GB}", 256, 2048),
+        ("{preset: vllm, max_num_seqs: 7}", 7, 8192),
+    ],
+)
+def test_defaults_depend_on_the_memory_of_the_device(setting: str, slots: int, budget: int) -> None:
+    made = built(f"engine={setting}")
+    assert (made.slots, made.token_budget) == (slots, budget)
+    assert (made.pool.page_size, made.pool.remembers, made.depth, made.chunked) == (16, True, 2, True)
+
+
+def test_every_name_of_the_engine_reaches_the_setting_it_stands_for() -> None:
+    made = built(
+        "engine={preset: vllm, max_num_seqs: 9, max_num_batched_tokens: 300, block_size: 8, num_gpu_blocks: 51,"
+        " enable_chunked_prefill: false, enable_prefix_caching: false, long_prefill_token_threshold: 40,"
+        " long_prefill_token_threshold_adaptive: true, scheduler_reserve_full_isl: false, watermark: 0.25,"
+        " max_num_active_seqs: 5, async_scheduling: false, policy: priority, max_model_len: 77}"
+    )
+    assert (made.slots, made.token_budget, made.pool.page_size, made.pool.pages) == (9, 300, 8, 50)
+    assert (made.chunked, made.pool.remembers, made.depth) == (False, False, 1)
+    assert (made.chunk_limit, made.chunk_limit_adapts, made.most_active, made.max_model_len) == (40, True, 5, 77)
+    assert made.admission == Optimistic(whole=False, watermark=0.25)
+    assert isinstance(made.victim, LeastUrgent)
+    assert isinstance(built("engine={preset: vllm, policy: fcfs}").victim, LastAdmitted)
+
+
+def test_the_same_axes_have_names_of_our_own_without_a_preset() -> None:
+    made = built(
+        "engine={prefix_cache: true, share: all, async_scheduling: true, chunk_limit: 4, chunk_limit_adapts: true,"
+        " watermark: 0.1, reserve_full_prompt: false, max_active: 3, max_model_len: 50, preempt_for_slot: true}",
+        "policy=priority",
+    )
+    assert isinstance(made.pool, PrefixPool)
+    assert made.pool.share == "all"
+    assert (made.depth, made.chunk_limit, made.chunk_limit_adapts, made.most_active) == (2, 4, True, 3)
+    assert (made.max_model_len, made.preempt_for_slot, made.admission) == (50, True, Optimistic(False, 0.1))
+
+
+def test_what_was_modelled_is_recorded() -> None:
+    found = scenario("engine={preset: vllm, policy: priority}")
+    resolved = found.resolved()
+    assert {key: resolved["engine"][key] for key in ("preset", "version", "device_memory", "slots", "share")} == {
+        "preset": "vllm",
+        "version": "0.32.0",
+        "device_memory": "80GiB",
+        "slots": 1024,
+        "share": "tenant",
+    }
+    assert resolved["policy"] == "priority"
+    assert slotstep.parse(document.parse(document.dump(resolved))) == found
+    assert found.run().summary["preset"] == "vllm 0.32.0"
+    assert scenario().run().summary["preset"] is None
+
+
+def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_room_is_rejected() -> None:
+    lines = [{"id": name, "prompt": prompt, "output": 100} for name, prompt in (("a", 3), ("b", 9), ("c", 10))]
+    mapping = {**PLAIN, "workload": {"requests": lines}, "engine": {"max_model_len": 10}}
+    result = slotstep.parse(mapping).run()
+    assert result.requests[["id", "output", "tokens", "status"]].values.tolist() == [
+        ["a", 100, 7, "finished"],
+        ["b", 100, 1, "finished"],
+        ["c", 100, 0, "rejected"],
+    ]
+    assert result.summary["rejections"] == {"prompt leaves no room for an output": 1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (["engine={preset: sglang}"], "engine.preset: found 'sglang'; expected 'vllm'"),
+        (
+            ["engine={preset: vllm, max_num_seqs: 4, slots: 4}"],
+            "engine: max_num_seqs and slots are one setting; expected one of them",
+        ),
+        (
+            ["engine={max_num_seqs: 4}"],
+            "engine: max_num_seqs is a name of preset: vllm; expected slots, or that preset",
+        ),
+        (
+            ["engine={preset: vllm, max_num_seq: 4}"],
+            "engine.max_num_seq: unknown key; did you mean engine.max_num_seqs?",
+        ),
+        (
+            ["engine={preset: vllm, max_num_seqs: 0}"],
+            "engine.max_num_seqs: found 0; expected a whole number of at least 1",
+        ),
+        (
+            ["engine={preset: vllm, num_gpu_blocks: 1}"],
+            "engine: num_gpu_blocks: found 1; expected a whole number of at least 2",
+        ),
+        (
+            ["engine={preset: vllm, device_memory: 80}"],
+            "engine: found 80; expected an amount of memory such as 80GiB (units: GiB, GB, MiB, MB)",
+        ),
+        (["engine={preset: vllm, version: 0.9.1}"], "engine.version: found '0.9.1'; expected '0.32.0'"),
+        (["engine={device: h100}"], "engine: version, device and device_memory need a preset"),
+        (["engine={preset: vllm, admission: reserve}"], "engine: preset: vllm needs admission: optimistic"),
+        (["engine={preset: vllm, evict: after}"], "engine: preset: vllm needs evict: before"),
+        (
+            ["engine={preset: vllm, policy: priority}", "policy=fcfs"],
+            "policy and engine.policy are one setting; expected one of them",
+        ),
+        (
+            ["engine={preset: vllm, policy: sjf}"],
+            "engine.policy: found 'sjf'; expected fcfs or priority (any other: policy)",
+        ),
+        (
+            ["engine={policy: fcfs}"],
+            "engine.policy is a name of preset: vllm; expected policy, or that preset",
+        ),
+        (
+            ["engine={async_scheduling: true, evict: after}"],
+            "engine: async_scheduling needs evict: before (it finds a finished request late enough)",
+        ),
+        (
+            ["engine={prefix_cache: true, admission: reserve}"],
+            "engine: prefix_cache needs admission: optimistic",
+        ),
+        (["engine={watermark: 0.1, memory: contiguous}"], "engine: watermark needs admission: optimistic"),
+        (["engine={watermark: 1}"], "engine.watermark: found 1; expected a number from 0 to below 1"),
+        (["engine={share: all}"], "engine: share needs prefix_cache: true"),
+        (["engine={model: m}"], "engine: model needs prefix_cache: true"),
+        (
+            ["engine={prefix_cache: true, share: none, warm: c.json.gz}"],
+            "engine: warm needs share: tenant or all (with none, nobody finds another's pages)",
+        ),
+        (["engine={batching: static, chunk_limit: 5}"], "engine: chunk_limit needs batching: continuous"),
+        (["engine={chunk_limit_adapts: true}"], "engine: chunk_limit_adapts needs a chunk_limit"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(settings: list[str], complaint: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        scenario(*settings)
+    assert str(caught.value) == f"chat.yaml: {complaint}"
