@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 import simpy
 
 from sim.cost import StepCost
-from sim.events import EventLog
-from sim.replica import ARRIVAL, At, Clock, Replica
-from sim.request import Request
+from sim.events import EventLog, Kind
+from sim.replica import ARRIVAL, CANCELLATION, TIMEOUT, At, Clock, Replica
+from sim.request import Request, Sequence
 from sim.scheduler import Scheduler
 
 
@@ -38,7 +38,24 @@ class Arrivals:
         request = self.due
         assert request is not None
         self.expect_next()
-        self.replica.submit(request)
+        seq = self.replica.submit(request)
+        if seq is not None:
+            self.set_limits(seq)
+
+    def set_limits(self, seq: Sequence) -> None:
+        """Schedule when the client of a request gives up on it."""
+        request, abort = seq.request, self.replica.abort
+        if request.cancel_after is not None:
+            At(self.env, request.cancel_after, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
+        if request.timeout is not None:
+            At(self.env, request.timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
+        if request.queue_timeout is not None:
+            At(self.env, request.queue_timeout, TIMEOUT, lambda _: self.expire(seq))
+
+    def expire(self, seq: Sequence) -> None:
+        """A request times out if it has waited until now."""
+        if seq.entered < 0:
+            self.replica.abort(seq, Kind.TIMED_OUT)
 
 
 def simulate(

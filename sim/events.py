@@ -1,9 +1,9 @@
 """The event log: the only output of a run. Flat integer arrays, written in order, never read by the scheduler.
 
-Four kinds of record. Events: something happened to a request. Stints: a sequence decoded, one token in each
-of a range of steps. Chunks: a sequence was in a step otherwise, computing so many positions after so many.
-Runs: steps with the same batch, back to back, each with its duration. Steps are numbered from 0 in the order
-they ran. Knows no metric; see `sim.metrics`.
+Five kinds of record. Events: something happened to a request. Stays: a sequence had a slot for a range of steps.
+Stints: within it, it simply decoded, one token in each of a range of steps. Chunks: it was in a step otherwise,
+computing so many positions after so many. Runs: steps with the same batch, back to back, each with its duration.
+Steps are numbered from 0 in the order they ran. Knows no metric; see `sim.metrics`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,21 @@ class Kind(IntEnum):
     PREEMPTED = 5
     """[computed positions thrown away; 0 if its last token is on the way]"""
     LOST = 6
-    """generated, but never collected: its last token"""
+    """generated, but never collected: its last token [the step that brought it]"""
     FINISHED = 7
     """[tokens delivered]"""
     RELEASED = 8
-    """slot and pages are free again"""
+    """slot and pages are free again [whether it had nothing left to compute]"""
     DEQUEUED = 9
     """it waits no longer, without being admitted"""
+    CANCELLED = 10
+    """its client gave up [steps that had ended by then: what later ones bring, nobody gets]"""
+    TIMED_OUT = 11
+    """it took too long [the same]"""
 
 
-QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED, DEQUEUED = Kind
+QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED = list(Kind)[:9]
+DEQUEUED, CANCELLED, TIMED_OUT = list(Kind)[9:]
 
 
 class Reason(IntEnum):
@@ -63,6 +68,7 @@ class Reason(IntEnum):
 NO_DEMAND, NO_BUDGET, NO_MEMORY, BLOCKED, LIMITED = Reason
 
 EVENT = ("time", "kind", "request", "value")
+STAY = ("request", "first", "end")
 STINT = ("request", "first", "end")
 CHUNK = ("step", "request", "start", "tokens")
 RUN = (
@@ -114,6 +120,7 @@ class EventLog:
         self.requests: list[Request] = []
         self.reasons: list[str] = []
         self.events = array("q")
+        self.stays = array("q")
         self.stints = array("q")
         self.chunks = array("q")
         self.runs = array("q")
@@ -142,6 +149,10 @@ class EventLog:
         self.event(now, REJECTED, index, self.reasons.index(reason))
         self.ended += 1
 
+    def stay(self, index: int, first: int, end: int) -> None:
+        """Request `index` had a slot in each step first..end."""
+        self.stays.extend((index, first, end))
+
     def stint(self, index: int, first: int, end: int) -> None:
         """Request `index` got a token from each step first..end by simply decoding."""
         self.stints.extend((index, first, end))
@@ -162,6 +173,10 @@ class EventLog:
     def event_table(self) -> Integers:
         """All events, one row each, columns EVENT: a view, no copy."""
         return np.frombuffer(self.events, np.int64).reshape(-1, len(EVENT))
+
+    def stay_table(self) -> Integers:
+        """All stays, one row each, columns STAY: a view, no copy."""
+        return np.frombuffer(self.stays, np.int64).reshape(-1, len(STAY))
 
     def stint_table(self) -> Integers:
         """All stints, one row each, columns STINT: a view, no copy."""
@@ -202,15 +217,15 @@ class EventLog:
         return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - self.held_by_step())
 
     def sha256(self) -> str:
-        """Digest of the canonical form: requests, events, stints, chunks, maximal runs, durations, filled pages.
+        """Digest of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.
 
         Two runs that differ only in how their steps were grouped have the same digest.
         """
         digest = hashlib.sha256(b"slotstep log 1\n")
         digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
-        tables = (self.event_table(), self.stint_table(), self.chunk_table(), self.maximal_runs())
-        for part in (*tables, self.step_durations(), self.filled_by_step()):
+        happened = (self.event_table(), self.stay_table(), self.stint_table(), self.chunk_table())
+        for part in (*happened, self.maximal_runs(), self.step_durations(), self.filled_by_step()):
             digest.update(f"{part.shape}\n".encode())
             digest.update(part.astype("<i8").tobytes())
         return digest.hexdigest()

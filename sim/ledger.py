@@ -6,12 +6,15 @@ and `idle` is the time in which no step ran. Page positions are live + tail + re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from sim.events import EventLog, Integers, Kind, Reason
-from sim.lives import Lives
+from sim.lives import CANCELLED, TIMED_OUT, Lives
+from sim.request import Request
 
 ROWS = (
     "decode",
@@ -33,6 +36,9 @@ EMPTY_ROW = {
     Reason.LIMITED: "limited",
 }
 
+Work = tuple[int, int, int | None, int]
+"""(first step, end, positions computed before, positions computed): a chunk, or a stint (before: None)."""
+
 
 def makespan(log: EventLog, lives: Lives) -> int:
     """Nanoseconds from the first queue entry to the last end, be it a request's or a step's."""
@@ -40,7 +46,7 @@ def makespan(log: EventLog, lives: Lives) -> int:
     if not len(entries):
         return 0
     last_step = int(lives.step_ends[-1]) if log.steps else 0
-    return max(last_step, int(lives.finished.max())) - int(entries.min())
+    return max(last_step, int(lives.ended[lives.queued >= 0].max())) - int(entries.min())
 
 
 def waiting_by_step(log: EventLog, lives: Lives) -> Integers:
@@ -88,7 +94,65 @@ def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, in
         time[row] += int(wanted_time[here].sum())
     steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
     time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
+    elapsed = np.concatenate(([0], np.cumsum(durations)))
+    for row, first_step, end in vain_stretches(log, lives):
+        steps[row] -= end - first_step
+        steps["wasted"] += end - first_step
+        time[row] -= int(elapsed[end] - elapsed[first_step])
+        time["wasted"] += int(elapsed[end] - elapsed[first_step])
     return steps, time
+
+
+def vain_stretches(log: EventLog, lives: Lives) -> Iterator[tuple[str, int, int]]:
+    """(row, first step, end) of all that was booked for requests that were cancelled or timed out."""
+    over = lives.values(Kind.RELEASED, 0)
+    in_vain = np.flatnonzero(np.isin(lives.status, (CANCELLED, TIMED_OUT)))
+    if not len(in_vain):
+        return
+    stays, stints, chunks = (
+        rows_of(table, column, in_vain)
+        for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
+    )
+    for index in in_vain.tolist():
+        worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
+        worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
+        worked.sort(key=itemgetter(0))
+        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]))
+
+
+def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
+    """The rows of some requests, by request."""
+    rows: dict[int, list[list[int]]] = {}
+    for row in table[np.isin(table[:, column], chosen)].tolist():
+        rows.setdefault(row[column], []).append(row)
+    return rows
+
+
+def stretches(
+    request: Request, stays: list[list[int]], worked: list[Work], over: bool
+) -> Iterator[tuple[str, int, int]]:
+    """The rows in which one request was booked: by what it computed, in order, and `held` or `no_budget` between."""
+    computed = peak = 0
+    for _, entered, left in stays:
+        at = entered
+        for first, end, start, tokens in worked:
+            if not entered <= first < left:
+                continue
+            if at < first:
+                yield "no_budget", at, first
+            if start is None:
+                row = "decode"
+                computed += tokens
+            elif request.cancel_tokens and start >= request.prompt + request.cancel_tokens - 1:
+                row = "held"
+            else:
+                row = "recomputed" if start < peak else "prefill" if start < request.prompt else "decode"
+                computed = start + tokens
+            peak = max(peak, computed)
+            yield row, first, end
+            at = end
+        if at < left:
+            yield ("held" if over and left == stays[-1][2] else "no_budget"), at, left
 
 
 @dataclass(frozen=True)

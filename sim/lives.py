@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 NEVER = -1
 
 STATUSES = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
-FINISHED, REJECTED, _, _, WAITING, RUNNING = range(len(STATUSES))
+FINISHED, REJECTED, TIMED_OUT, CANCELLED, WAITING, RUNNING = range(len(STATUSES))
 
 
 class Lives:
@@ -71,8 +71,11 @@ class Lives:
 
     @cached_property
     def ended(self) -> Integers:
-        """Completion, or rejection."""
-        return np.maximum(self.finished, self.when(Kind.REJECTED))
+        """Completion, rejection, time-out or cancellation."""
+        ended = self.finished
+        for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED):
+            ended = np.maximum(ended, self.when(kind))
+        return ended
 
     @cached_property
     def preemptions(self) -> Integers:
@@ -86,6 +89,8 @@ class Lives:
         status[self.count(Kind.ADMITTED) > self.preemptions] = RUNNING
         status[self.finished != NEVER] = FINISHED
         status[self.count(Kind.REJECTED) > 0] = REJECTED
+        status[self.count(Kind.TIMED_OUT) > 0] = TIMED_OUT
+        status[self.count(Kind.CANCELLED) > 0] = CANCELLED
         return status
 
     @cached_property
@@ -109,9 +114,16 @@ class Lives:
 
     @cached_property
     def stints(self) -> tuple[Integers, Integers, Integers]:
-        """Stretches of plain decoding: request, first step, and the step after the last."""
+        """Stretches of plain decoding: request, first step, and the step after the last that somebody awaited."""
         request, first, end = self.log.stint_table().T
-        return request, first, end
+        cut = np.isin(self.kind, (Kind.CANCELLED, Kind.TIMED_OUT, Kind.LOST))
+        if not cut.any():
+            return request, first, end
+        awaited = np.full(len(self.log.requests), len(self.step_ends))
+        np.minimum.at(awaited, self.request[cut], self.value[cut])
+        end = np.minimum(end, awaited[request])
+        some = end > first
+        return request[some], first[some], end[some]
 
     def decoders_by_step(self, chosen: Bools) -> Integers:
         """How many decoding sequences of the chosen requests got a token from each step."""

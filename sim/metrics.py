@@ -20,6 +20,12 @@ Floats = NDArray[np.float64]
 
 PERCENTILES = (50, 90, 95, 99)
 LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s")
+ENDS = {
+    Kind.FINISHED: "finished",
+    Kind.LOST: "finished",
+    Kind.CANCELLED: "cancelled",
+    Kind.TIMED_OUT: "timed_out",
+}
 OBJECTIVES = {"wait": "wait_s", "ttft": "ttft_s", "tpot": "tpot_s", "itl": "max_itl_s", "e2e": "e2e_s"}
 
 
@@ -271,8 +277,8 @@ def slots_frame(log: EventLog) -> pd.DataFrame:
             continue
         elif kind == Kind.FIRST_TOKEN:
             stays[index]["first_token_ns"] = time
-        elif kind in (Kind.FINISHED, Kind.LOST):
-            stays[index]["status"] = "finished"
+        elif kind in ENDS:
+            stays[index]["status"] = ENDS[Kind(kind)]
             stays[index]["completed_ns"] = stays[index]["completed_ns"] or time
         elif kind in (Kind.RELEASED, Kind.PREEMPTED):
             stay = stays.pop(index)

@@ -17,7 +17,8 @@ import simpy
 
 from sim.batch import Batch
 from sim.cost import StepCost
-from sim.request import Nanoseconds, Request
+from sim.events import Kind
+from sim.request import Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
 
 
@@ -25,11 +26,13 @@ class Rank(IntEnum):
     """The order of what happens at one instant; SimPy's event priority."""
 
     COMPLETION = 0
+    CANCELLATION = 1
+    TIMEOUT = 2
     ARRIVAL = 3
     PLANNING = 4
 
 
-COMPLETION, ARRIVAL, PLANNING = Rank
+COMPLETION, CANCELLATION, TIMEOUT, ARRIVAL, PLANNING = Rank
 
 
 class Clock(simpy.Environment):
@@ -72,16 +75,29 @@ class Replica:
         self.must_plan = False
         self.planning = False
 
-    def submit(self, request: Request) -> None:
-        """A request arrives now."""
-        now = self.env.now
+    def submit(self, request: Request) -> Sequence | None:
+        """A request arrives now; returns its sequence, None if it is rejected."""
         if self.flying is not None and self.scheduler.order.counts_service:
             self.catch_up(self.flying)
-        may_change = self.scheduler.submit(request, now)
+        seq = self.scheduler.submit(request, self.env.now)
         if self.flying is None:
             self.must_plan = True
-        elif may_change and not self.must_plan:
-            self.plan_at_boundary(now)
+        self.heed()
+        return seq
+
+    def abort(self, seq: Sequence, kind: Kind) -> None:
+        """The client of a request gives up now, or it times out."""
+        if seq.ended:
+            return
+        if self.flying is not None:
+            self.catch_up(self.flying)
+        self.scheduler.abort(seq, self.env.now, kind)
+        self.heed()
+
+    def heed(self) -> None:
+        """Plan again if what has just happened could change what runs, or if a plan is due anyway."""
+        if self.scheduler.unsettled and self.flying is not None and not self.must_plan:
+            self.plan_at_boundary(self.env.now)
         if self.must_plan:
             self.settle()
 

@@ -27,8 +27,11 @@ class Request:
     the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else
     must agree for two equal prompts to have equal KV pages.
 
-    Raises ValueError for a count below 1, a negative arrival, an output above its own limit, or content
-    whose length is not the prompt's.
+    A client may give up: `cancel_after` so long after its arrival, or once it has `cancel_tokens` tokens; and
+    it may time out, when it still waits `queue_timeout` after its arrival or has not ended `timeout` after it.
+
+    Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose
+    length is not the prompt's, or a limit of the client's below 1.
     """
 
     id: str
@@ -42,6 +45,10 @@ class Request:
     blocks: tuple[int | str, ...] = ()
     block_size: int = 0
     adapter: str = ""
+    cancel_after: Nanoseconds | None = None
+    cancel_tokens: int | None = None
+    queue_timeout: Nanoseconds | None = None
+    timeout: Nanoseconds | None = None
 
     def __post_init__(self) -> None:
         if self.max_output == 0:
@@ -50,6 +57,11 @@ class Request:
             raise ValueError(self.complaint())
         if (self.tokens is not None or self.blocks) and not self.content_fits():
             raise ValueError(f"request {self.id}: its content does not have the length of its prompt, {self.prompt}")
+
+        for name in ("cancel_after", "cancel_tokens", "queue_timeout", "timeout"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise ValueError(f"request {self.id}: {name} is {limit}; expected at least 1")
 
     def content_fits(self) -> bool:
         """Whether the tokens, or the blocks, are as long as the prompt."""
@@ -72,10 +84,13 @@ class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
     goal      position count at which its last token appears (prompt + output - 1: that one is never computed),
-              or where the longest sequence that the engine takes ends
+              or the last its client waits for, or where the longest sequence that the engine takes ends
     most      positions it may come to hold
     peak      most positions it ever had computed
+    cut_short its client waits for fewer tokens than it would get
     over      its last token has been scheduled
+    ended     it has finished, or its client has given up
+    entered   the first step of its present stay, -1 before the first
     decoding  its progress is implicit (`sim.decoders`): `computed` stays behind, `base` is the difference to
               the step counter, `joined` the step from which on it decodes
     last_step the step that brings its latest token, -1 before the first
@@ -87,7 +102,10 @@ class Sequence:
     __slots__ = (
         "base",
         "computed",
+        "cut_short",
         "decoding",
+        "ended",
+        "entered",
         "goal",
         "index",
         "joined",
@@ -110,12 +128,16 @@ class Sequence:
         self.known = request.prompt
         self.computed = 0
         self.peak = 0
-        self.goal = min(request.prompt + request.output, longest) - 1
+        awaited = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
+        self.goal = min(request.prompt + awaited, longest) - 1
+        self.cut_short = self.goal < min(request.prompt + request.output, longest) - 1
         self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
         self.needs = 0
         self.pages = 0
         self.serial = -1
         self.over = False
+        self.ended = False
+        self.entered = -1
         self.decoding = False
         self.base = 0
         self.joined = 0

@@ -19,6 +19,7 @@ from sim.decoders import Decoders
 from sim.events import (
     ADMITTED,
     BLOCKED,
+    CANCELLED,
     DEQUEUED,
     FINISHED,
     FIRST_TOKEN,
@@ -32,6 +33,7 @@ from sim.events import (
     RELEASED,
     RESUMED,
     EventLog,
+    Kind,
 )
 from sim.memory import PagePool
 from sim.policy import Policy
@@ -56,6 +58,7 @@ class Scheduler:
     max_active        most sequences running at once, if fewer than slots
     chunk_limit       most positions one step computes of one sequence, unless it is alone (0: no limit);
                       with chunk_limit_adapts, at least its share of the budget
+    queue_limit       most sequences that may wait; who comes then is rejected
     preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages
     max_model_len     longest sequence, prompt and output: an output ends there, and a prompt that leaves no
                       room is rejected (None: no limit)
@@ -81,6 +84,7 @@ class Scheduler:
         max_active: int | None = None,
         chunk_limit: int = 0,
         chunk_limit_adapts: bool = False,
+        queue_limit: int | None = None,
         preempt_for_slot: bool = False,
         max_model_len: int | None = None,
     ) -> None:
@@ -115,6 +119,7 @@ class Scheduler:
         self.harvest_late = harvest == "next"
         self.contiguous = contiguous
         self.depth = depth
+        self.queue_limit = queue_limit
         self.preempt_for_slot = preempt_for_slot
         self.max_model_len = counts["max_model_len"]
         self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth, pool.use)
@@ -126,6 +131,8 @@ class Scheduler:
         self.catching_up: dict[int, Sequence] = {}  # of these, the ones that compute, but do not simply decode
         self.finished: list[Sequence] = []  # committed since the last plan
         self.riding: list[Sequence] = []  # finished, and in one step more
+        self.abandoned: list[Sequence] = []  # running, and their client has given up since the last plan
+        self.unsettled = False  # the last arrival or abort could change what runs
         self.admissions = 0
         self.latest_past_prefill = -1  # admission number; who was admitted later can only be prefilling
         self.over = 0  # running sequences that have all their tokens
@@ -135,34 +142,59 @@ class Scheduler:
 
     # ------------------------------------------------------------------ the outside
 
-    def submit(self, request: Request, now: Nanoseconds) -> bool:
-        """A request arrives: it is queued, or rejected if it can never fit.
+    def submit(self, request: Request, now: Nanoseconds) -> Sequence | None:
+        """A request arrives: it is queued and returned, or rejected (None) if it can never fit.
 
-        Returns whether it could change what runs, so that the plan should be made again at the next step
-        boundary.
+        `unsettled` then says whether it could change what runs, so that the plan should be made again at the
+        next step boundary.
         """
         index = self.log.add(request)
         seq = Sequence(request, index, self.evict_late, self.max_model_len)
-        complaint = self.never_fits(seq)
+        complaint = self.refusal(seq)
         if complaint:
             self.log.reject(now, index, complaint)
-            return False
+            self.unsettled = False
+            return None
         self.log.event(now, QUEUED, index)
         nobody_waits = not self.waiting.count
         needs = self.needs(seq)
         self.waiting.push(seq, needs, now, self.decoders.step)
         if len(self.running) >= self.most_active:
-            return self.preempt_for_slot or (nobody_waits and self.most_active < self.slots)
-        return nobody_waits or not self.order.appends or self.chunk_limit > 0 or needs <= self.pool.free
+            self.unsettled = self.preempt_for_slot or (nobody_waits and self.most_active < self.slots)
+        else:
+            behind = self.order.appends and not nobody_waits and not self.chunk_limit
+            self.unsettled = not behind or needs <= self.pool.free
+        return seq
 
-    def never_fits(self, seq: Sequence) -> str:
-        """Why this sequence could not run even alone; empty if it could."""
+    def abort(self, seq: Sequence, now: Nanoseconds, kind: Kind) -> None:
+        """The client gives up (CANCELLED) or has waited too long (TIMED_OUT), unless the request has ended.
+
+        Slot and pages are free from the next plan on, and what steps bring that have not ended by now is
+        nobody's. All steps that have ended must be committed.
+        """
+        self.unsettled = False
+        if seq.ended:
+            return
+        seq.ended = True
+        self.log.event(now, kind, seq.index, self.log.steps)
+        self.log.ended += 1
+        if seq.serial in self.running:
+            self.abandoned.append(seq)
+            self.unsettled = True
+        else:
+            self.dequeue(seq, now)
+            self.unsettled = len(self.running) < self.slots
+
+    def refusal(self, seq: Sequence) -> str:
+        """Why this sequence is turned away: it could not run even alone, or too many wait; empty if it is not."""
         if seq.request.prompt >= self.max_model_len:
             return "prompt leaves no room for an output"
         if self.pool.pages_for(seq.most) > self.pool.pages:
             return "needs more pages than exist"
         if not self.chunked and seq.request.prompt > self.token_budget:
             return "prompt exceeds the token budget"
+        if self.queue_limit is not None and self.waiting.count >= self.queue_limit:
+            return "queue is full"
         return ""
 
     def plan(self, now: Nanoseconds) -> Batch:
@@ -171,6 +203,8 @@ class Scheduler:
         A plan may also end empty because the only one it looked at had to leave (`preempted`): plan again.
         """
         self.evict_finished(now)
+        if self.abandoned:
+            self.evict_abandoned(now)
         batch = Batch(now, self.token_budget)
         self.continue_running(batch)
         if self.waiting.count and not batch.preempted:
@@ -242,6 +276,16 @@ class Scheduler:
         for seq in leaving:
             self.leave(seq, seq.computed)
             self.log_release(seq, now)
+
+    def evict_abandoned(self, now: Nanoseconds) -> None:
+        """Sequences whose client has given up leave."""
+        for seq in self.abandoned:
+            if seq.decoding:
+                self.stop_decoding(seq)
+            self.leave(seq, seq.computed)
+            self.log.event(now, RELEASED, seq.index, seq.over)
+            self.depart(seq)
+        self.abandoned = []
 
     def continue_running(self, batch: Batch) -> None:
         """Running sequences get their tokens: one each, or what is left of a prompt, while the budget lasts."""
@@ -401,6 +445,7 @@ class Scheduler:
         if not self.on_demand:
             seq.pages = seq.needs
             self.pool.take(seq.pages)
+        seq.entered = self.decoders.step
         seq.serial = self.admissions
         self.admissions += 1
         self.running[seq.serial] = self.catching_up[seq.serial] = seq
@@ -484,7 +529,7 @@ class Scheduler:
     def end_due(self, batch: Batch) -> None:
         """Decoders whose last token the last planned step brings stop."""
         for seq in self.decoders.due():
-            self.note_stint(seq, seq.last_step + 1 - self.harvest_late)
+            self.note_stint(seq)
             self.end(seq, batch)
 
     def end(self, seq: Sequence, batch: Batch) -> None:
@@ -498,12 +543,12 @@ class Scheduler:
     def stop_decoding(self, seq: Sequence) -> None:
         """A decoder is preempted, or gets no token in the step being planned."""
         self.decoders.leave(seq)
-        self.note_stint(seq, seq.last_step + 1)
+        self.note_stint(seq)
 
-    def note_stint(self, seq: Sequence, end: int) -> None:
+    def note_stint(self, seq: Sequence) -> None:
         """Write which steps brought a token to a sequence that has just stopped decoding; its pages are kept."""
-        if end > seq.joined:
-            self.log.stint(seq.index, seq.joined, end)
+        if seq.last_step >= seq.joined:
+            self.log.stint(seq.index, seq.joined, seq.last_step + 1)
         self.pool.keep(seq, seq.computed // self.pool.page_size)
         if self.order.counts_service:
             self.order.paused(seq, self.decoders.step)
@@ -527,7 +572,7 @@ class Scheduler:
     def harvest(self, batch: Batch, now: Nanoseconds) -> None:
         """The last planned step has brought its tokens and its ends."""
         for seq, before in batch.yields:
-            if self.harvest_late and seq.over:
+            if seq.ended or (self.harvest_late and seq.over):
                 continue
             if before < 0:
                 self.log.event(now, FIRST_TOKEN, seq.index)
@@ -539,34 +584,43 @@ class Scheduler:
 
     def finish(self, seq: Sequence, now: Nanoseconds) -> None:
         """The last token is there; the next plan, or the one after, evicts the sequence."""
+        if seq.ended:
+            return
+        seq.ended = True
         if self.harvest_late:
-            self.log.event(now, LOST, seq.index)
+            self.log.event(now, LOST, seq.index, self.log.steps - 1)
         else:
             self.log_finish(seq, now)
         if seq.serial in self.running:
             self.finished.append(seq)
-        else:
+        else:  # preempted while its last token was in flight
             self.dequeue(seq, now)
 
     def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
-        """A sequence that was preempted while its last token was in flight need not wait any more."""
+        """A sequence need not wait any more."""
         self.waiting.pop(seq)
         self.log.event(now, DEQUEUED, seq.index)
+        self.depart(seq)
+
+    def depart(self, seq: Sequence) -> None:
+        """Tell an order that counts service that a sequence is gone."""
         if self.order.counts_service:
             self.order.left(seq, self.decoders.step)
 
     def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """Write the end of a request, with the tokens it was given."""
-        self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
+        """Write the end of a request: all its tokens are there, or all that its client waits for."""
+        if seq.cut_short:
+            self.log.event(now, CANCELLED, seq.index, self.log.steps)
+        else:
+            self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
         self.log.ended += 1
 
     def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
-        """Write that a finished sequence has left; under late harvest only now is it known to have ended."""
+        """Write that a sequence has left; under late harvest only now is it known to have ended."""
         if self.harvest_late:
             self.log_finish(seq, now)
-        self.log.event(now, RELEASED, seq.index)
-        if self.order.counts_service:
-            self.order.left(seq, self.decoders.step)
+        self.log.event(now, RELEASED, seq.index, seq.over)
+        self.depart(seq)
 
     # ------------------------------------------------------------------ pages
 
@@ -608,6 +662,8 @@ class Scheduler:
         else:
             self.touched -= pages
             self.pool.give_back(seq, seq.pages)
+        if seq.entered < self.decoders.step:
+            self.log.stay(seq.index, seq.entered, self.decoders.step)
         self.computed -= seq.computed
         self.over -= seq.over
         del self.running[seq.serial]

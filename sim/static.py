@@ -10,7 +10,7 @@ from __future__ import annotations
 from sim.batch import Batch
 from sim.memory import PagePool
 from sim.policy import Policy
-from sim.request import Nanoseconds, Request
+from sim.request import Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
 
 
@@ -26,15 +26,27 @@ class StaticScheduler(Scheduler):
         self.longest = 0
         self.formed_at = 0
 
-    def submit(self, request: Request, now: Nanoseconds) -> bool:
+    def submit(self, request: Request, now: Nanoseconds) -> Sequence | None:
         """A request arrives; it never changes a batch that is running."""
-        super().submit(request, now)
-        return False
+        seq = super().submit(request, now)
+        self.unsettled = False
+        return seq
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """The batch disbands when its last member has ended."""
         if len(self.finished) == len(self.running):
             super().evict_finished(now)
+
+    def evict_abandoned(self, now: Nanoseconds) -> None:
+        """Members whose client has given up stop, and keep their place like those that have ended."""
+        for seq in self.abandoned:
+            if seq.decoding:
+                self.stop_decoding(seq)
+            self.over += not seq.over
+            seq.over = True
+            self.finished.append(seq)
+        self.abandoned = []
+        self.evict_finished(now)
 
     def continue_running(self, batch: Batch) -> None:
         """Every member that has not ended gets a token."""
