@@ -5,9 +5,7 @@ Knows no file format, policy or distribution by name; defaults are the scenario'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policies import registry as policies
@@ -19,19 +17,14 @@ from sim.prefix import PrefixPool
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
-from slotstep import units
+from slotstep.plain import plain, written
 from slotstep.result import Result
-from traces import registry as traces
-from traces import requests as listed
-from traces import synthetic, transforms
-from traces.errors import BadInput
+from slotstep.workload import check as check_workload
+from slotstep.workload import requests as requests
 
 if TYPE_CHECKING:
     from slotstep.machine import Engine
     from slotstep.scenario import Scenario
-
-WORKLOAD_TIMES = frozenset(["duration"])
-"""What a synthetic workload is told in nanoseconds."""
 
 
 def run(
@@ -67,57 +60,7 @@ def check(scenario: Scenario) -> None:
     """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
     order(scenario)
     cost(scenario)
-    given = scenario.workload
-    if given.requests is not None:
-        requests(scenario)
-    if given.synthetic is not None:
-        with scenario.blamed("workload."):
-            synthetic.parse(plain(given.synthetic, WORKLOAD_TIMES, "synthetic"))
-
-
-def requests(scenario: Scenario) -> list[Request]:
-    """The requests of a scenario's workload, sorted by arrival.
-
-    Raises BadInput for a trace that cannot be read, an empty slice, or an output above the workload's limit.
-    """
-    given = scenario.workload
-    if given.trace is not None:
-        ((kind, file),) = given.trace.items()
-        found = read(kind, Path(file))
-    with scenario.blamed("workload."):
-        if given.synthetic is not None:
-            spec = synthetic.parse(plain(given.synthetic, WORKLOAD_TIMES, "synthetic"))
-            found = synthetic.generate(spec, scenario.seed)
-        if given.requests is not None:
-            found = listed.parse([line.model_dump(exclude_none=True) for line in given.requests])
-        if given.between is not None:
-            found = transforms.between(found, *given.between)
-        if given.first is not None:
-            found = transforms.first(found, given.first)
-        if given.scale_rate != 1:
-            found = transforms.scale_rate(found, given.scale_rate)
-    if given.max_output is not None:
-        lines = given.requests or ()
-        declared = {line.id or str(n) for n, line in enumerate(lines, start=1) if line.max_output is not None}
-        with scenario.blamed("workload.max_output: "):
-            found = [
-                request if request.id in declared else replace(request, max_output=given.max_output)
-                for request in found
-            ]
-    return found
-
-
-def read(kind: str, file: Path) -> list[Request]:
-    """The requests of a trace; if there is no such file but `fetch` knows where it is, says so."""
-    from traces.fetch import SOURCES
-
-    try:
-        return traces.read(kind, file)
-    except BadInput as error:
-        public = [name for name, source in SOURCES.items() if source.file_name == file.name]
-        if public and not file.exists():
-            raise BadInput(f"{error}; `slotstep trace fetch {public[0]}` downloads it") from None
-        raise
+    check_workload(scenario, scenario.workload)
 
 
 def scheduler(scenario: Scenario) -> Scheduler:
@@ -192,27 +135,3 @@ def cost(scenario: Scenario) -> costs.StepCost:
         if given.affine is not None:
             return costs.Affine(**dict(given.affine))
         return costs.Roofline(**dict(given.roofline or {}))
-
-
-def plain(value: Any, times: Collection[str], path: str = "") -> Any:
-    """`value` with what stands under a key of `times`, at any depth, in ns, and every whole number an int.
-
-    Raises ValueError, with the key's path, for a time that is no duration.
-    """
-    if isinstance(value, Mapping):
-        return {key: plain(inner, times, f"{path}.{key}".strip(".")) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain(inner, times, f"{path}.{place}") for place, inner in enumerate(value)]
-    if path.rpartition(".")[2] in times:
-        try:
-            return units.nanoseconds(value)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def written(value: Any, times: Collection[str]) -> Any:
-    """`value` with the nanoseconds that stand under a key of `times`, at any depth, as text with a unit."""
-    if not isinstance(value, Mapping):
-        return value
-    return {key: units.text(inner) if key in times else written(inner, times) for key, inner in value.items()}

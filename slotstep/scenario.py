@@ -16,7 +16,8 @@ from slotstep import document, engine, preset
 from slotstep.complaints import complaint
 from slotstep.fields import Label, Section, Seed
 from slotstep.machine import Engine
-from slotstep.sections import SOURCES, Cost, Objectives, PolicyChoice, Workload
+from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Objectives, PolicyChoice, Workload
+from slotstep.workload import AUTO
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), trace: str | Path | No
     """The scenario in the YAML file `path`, with KEY=VALUE `overrides` applied and its requests from `trace`.
 
     `trace` takes the place of the workload's source and keeps what is done to the requests; it is read as
-    the kind of trace that the scenario names, or as azure if its workload is no trace. File names in the
+    the kind of trace that the scenario names, or found out if its workload is no trace. File names in the
     scenario and its overrides are relative to its folder, `trace` to the present one.
 
     Raises BadInput, one line with file and key, for a file that cannot be read and for what is wrong in it.
@@ -131,7 +132,8 @@ def read_from(trace: Path, mapping: dict[str, Any]) -> None:
     workload = mapping.get("workload")
     kept = dict(workload) if isinstance(workload, dict) else {}
     given = kept.get("trace")
-    kind = next(iter(given)) if isinstance(given, dict) and given else "azure"
+    kinds = [key for key in given if key not in TRACE_OPTIONS] if isinstance(given, dict) else []
+    kind = kinds[0] if kinds else AUTO
     for source in SOURCES:
         kept.pop(source, None)
     mapping["workload"] = {"trace": {kind: str(trace.absolute())}, **kept}

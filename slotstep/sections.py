@@ -10,7 +10,15 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from slotstep import document, units
 from slotstep.fields import (
@@ -26,9 +34,11 @@ from slotstep.fields import (
     Whole,
     sequence,
 )
+from slotstep.workload import AUTO
 from traces.registry import FORMATS
 
-SOURCES = ("trace", "synthetic", "requests")
+TRACE_OPTIONS = ("run", "map")
+SOURCES = ("trace", "synthetic", "requests", "merge")
 
 
 class RequestLine(Section):
@@ -62,13 +72,16 @@ class RequestLine(Section):
 class Workload(Section):
     """Requests from exactly one source, and what is done to them.
 
-    In this order, whatever the source: `between` in the source's own time, `first` of what is left,
-    `scale_rate` (2 brings them twice as fast), and `max_output` for requests that declare no limit.
+    Either `transforms`, a list applied in its own order; or, in this order, `between` in the source's own time,
+    `first` of what is left, and `scale_rate` (2 brings them twice as fast). Last of all `max_output`, for
+    requests that declare no limit. The parts of a `merge` are workloads too, each a tenant of its name.
     """
 
-    trace: dict[str, str] | None = None
+    trace: dict[str, Any] | None = None
     synthetic: dict[str, Any] | None = None
     requests: Annotated[tuple[RequestLine, ...], BeforeValidator(sequence)] | None = None
+    merge: dict[str, Any] | None = None
+    transforms: Annotated[tuple[Any, ...], BeforeValidator(sequence)] | None = None
     between: Annotated[tuple[Time, Time], BeforeValidator(sequence)] | None = None
     first: Count | None = None
     scale_rate: Positive = 1.0
@@ -77,15 +90,32 @@ class Workload(Section):
     @field_validator("trace", mode="before")
     @classmethod
     def place_trace(cls, value: object, info: ValidationInfo) -> object:
-        """One known kind and its file, made absolute against the scenario's folder."""
-        if not isinstance(value, dict) or len(value) != 1:
+        """One known kind and its file, made absolute against the scenario's folder; perhaps a run or a map."""
+        if not isinstance(value, dict) or len(value) - sum(key in value for key in TRACE_OPTIONS) != 1:
             raise ValueError(f"found {document.brief(value)}; expected a kind and a file, as in azure: FILE")
-        ((kind, file),) = value.items()
-        if kind not in FORMATS:
-            raise UnknownKeyError(str(kind), list(FORMATS))
+        ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)
+        if kind not in (AUTO, *FORMATS):
+            raise UnknownKeyError(str(kind), [AUTO, *FORMATS])
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
-        return {kind: os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())}
+        place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())
+        return {kind: place, **{key: value[key] for key in TRACE_OPTIONS if key in value}}
+
+    @field_validator("merge", mode="before")
+    @classmethod
+    def parts(cls, value: object, info: ValidationInfo) -> object:
+        """A workload for each name."""
+        from slotstep.complaints import complaint
+
+        if not isinstance(value, dict) or not value:
+            raise ValueError(f"found {document.brief(value)}; expected workloads by name, as in a: {{trace: ...}}")
+        parts = {}
+        for name, part in value.items():
+            try:
+                parts[str(name)] = cls.model_validate(part, context=info.context)
+            except ValidationError as error:
+                raise ValueError(f"{name}.{complaint(error, cls, {})}") from None
+        return parts
 
     @field_validator("between")
     @classmethod
@@ -97,11 +127,15 @@ class Workload(Section):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Exactly one source."""
+        """Exactly one source, and one order of transforms."""
         given = [name for name in SOURCES if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none"
-            raise ValueError(f"found {found}; expected exactly one of trace, synthetic and requests")
+            raise ValueError(f"found {found}; expected exactly one of trace, synthetic, requests and merge")
+        fixed = [name for name in ("between", "first") if getattr(self, name) is not None]
+        fixed += ["scale_rate"] if self.scale_rate != 1 else []
+        if self.transforms is not None and fixed:
+            raise ValueError(f"found {fixed[0]} beside transforms; expected it in their list, where it takes effect")
         return self
 
 

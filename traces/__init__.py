@@ -1,10 +1,11 @@
 """Requests from outside: public trace formats, requests written by hand, synthetic workloads, transforms.
 
-Knows nothing of schedulers, policies or reports. Everything here returns a list of `sim.request.Request`
-sorted by arrival, or raises `BadInput` with one line that says what, where and what would be right.
+Knows nothing of schedulers, policies or reports. What is wrong with an input is a `BadInput` with one line that says
+what, where and what would be right.
 """
 
 from traces.errors import BadInput
-from traces.registry import read
+from traces.registry import chunks, detect, load, read
+from traces.table import Trace
 
-__all__ = ["BadInput", "read"]
+__all__ = ["BadInput", "Trace", "chunks", "detect", "load", "read"]

@@ -1,6 +1,6 @@
 """Public traces by name: from their public address into a cache, checked against a known digest.
 
-Knows nothing of what is in the files; `traces.azure` does.
+Knows nothing of what is in the files; `traces.formats` does.
 """
 
 from __future__ import annotations

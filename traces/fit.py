@@ -1,9 +1,9 @@
 """A synthetic workload with the statistics of a trace, and how far it is from it.
 
 Lengths: the simplest of a constant, a lognormal and a law of few quantiles that is close enough; prompts and
-outputs go together as their ranks do. Arrivals: the trace's own rate, piece by piece, and within the pieces
-gamma-distributed gaps whose coefficient of variation is tuned until the counts per second scatter as the
-trace's do; seen on ticks if the trace's clock is coarse.
+outputs go together as their ranks do. Arrivals: the trace's own rate in pieces, cut where it changed by more
+than chance, and within the pieces gamma-distributed gaps whose coefficient of variation is tuned until the
+counts per second scatter as the trace's do; seen on ticks if the trace's clock is coarse.
 
 What it does not know: tenants, sessions, shared prefixes, and that long requests may follow each other. The
 law is of one tenant and of independent requests; `Fitted.left_out` says what was there.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,8 +33,9 @@ from traces.synthetic.parser import ARRIVALS, LENGTHS
 from traces.synthetic.streams import Stream
 
 Integers = NDArray[np.int64]
-MOST_PIECES = 96
+MOST_PIECES = 128
 FEWEST_IN_PIECE = 10
+BY_CHANCE = 1.63
 MOST_KNOTS = 48
 GRID = 20_000
 CLOSE = 0.004
@@ -125,31 +126,51 @@ def is_close(law: Length, values: Integers) -> bool:
 def quantiles(values: Integers) -> Quantiles:
     """The values' quantile function in straight pieces: split where most area is missed, until little is.
 
-    Ends when the area between the two is 0.4% of the mean, or with 48 pieces more than the first.
+    Ends when the area between the two is 0.4% of the mean, or 48 knots.
     """
     shares, wanted = grid(values)
     shares = np.concatenate([[0.0], shares, [1.0]])
     wanted = np.concatenate([[values.min()], wanted, [values.max()]])
 
-    def piece(start: int, end: int) -> tuple[float, int, int, int]:
-        line = np.interp(shares[start : end + 1], shares[[start, end]], wanted[[start, end]])
-        miss = np.abs(line - wanted[start : end + 1])
-        return -float(miss.sum()), start, end, start + int(miss.argmax())
+    def miss(start: int, end: int) -> tuple[float, int]:
+        off = np.abs(chord(shares, wanted, start, end) - wanted[start : end + 1])
+        return float(off.sum()), start + int(off.argmax())
 
     middle, high = (int(np.searchsorted(shares, p)) for p in (0.5, 0.99))
-    knots = sorted({0, middle, high, len(shares) - 1})
-    pieces = [piece(start, end) for start, end in pairwise(knots)]
-    heapq.heapify(pieces)
     enough = CLOSE * wanted.mean() * len(shares)
-    while -sum(miss for miss, *_ in pieces) > enough and len(knots) < MOST_KNOTS:
-        _, start, end, split = heapq.heappop(pieces)
-        knots.append(split)
-        heapq.heappush(pieces, piece(start, split))
-        heapq.heappush(pieces, piece(split, end))
-    knots.sort()
+    knots = split([0, middle, high, len(shares) - 1], miss, MOST_KNOTS, lambda misses: sum(misses) <= enough)
     return Quantiles(
         tuple(round(float(shares[k]), 6) for k in knots), tuple(round(float(wanted[k]), 2) for k in knots)
     )
+
+
+def split(
+    knots: list[int],
+    miss: Callable[[int, int], tuple[float, int]],
+    most: int,
+    done: Callable[[Sequence[float]], bool],
+) -> list[int]:
+    """More `knots`, in order: the piece that misses most is split, until `done` or there are `most`.
+
+    `miss(start, end)` says how much a straight piece misses, and where to split it.
+    """
+    knots = sorted(set(knots))
+    pieces = [(-miss(start, end)[0], start, end) for start, end in pairwise(knots)]
+    heapq.heapify(pieces)
+    while len(knots) < most and not done([-piece[0] for piece in pieces]):
+        _, start, end = heapq.heappop(pieces)
+        middle = miss(start, end)[1]
+        if middle in (start, end):
+            break
+        knots.append(middle)
+        for part in ((start, middle), (middle, end)):
+            heapq.heappush(pieces, (-miss(*part)[0], *part))
+    return sorted(knots)
+
+
+def chord(x: NDArray[np.float64], y: NDArray[np.float64], start: int, end: int) -> NDArray[np.float64]:
+    """The straight line from the point `start` to the point `end`, at the points in between and both."""
+    return np.interp(x[start : end + 1], x[[start, end]], y[[start, end]])
 
 
 def grid(values: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -173,11 +194,28 @@ def arrival_law(times: Integers, stream: Stream) -> Arrivals:
 
 
 def rate_pieces(times: Integers) -> tuple[Piece, ...]:
-    """Up to 96 pieces of equal length, ten or more requests in the mean, with the trace's rate in each."""
-    count = max(1, min(MOST_PIECES, len(times) // FEWEST_IN_PIECE))
-    lasts = max(1, int(times[-1]) // count)
-    counts = np.bincount(np.minimum(times // lasts, count - 1), minlength=count)
-    return tuple(Piece(float(f"{n / lasts * SECOND:.7g}"), lasts) for n in counts.tolist())
+    """The trace's rates, in as few pieces as it takes: at most 128, of ten or more requests in the mean.
+
+    A piece is split where the count of arrivals is farthest from a straight line, as long as that is farther
+    than the square root of the piece's arrivals would have it by chance (Kolmogorov and Smirnov's 1%).
+    """
+    instants, before = np.unique(times, return_index=True)
+    when = np.append(instants, times[-1] + 1).astype(np.float64)
+    count = np.append(before, len(times)).astype(np.float64)
+
+    def miss(start: int, end: int) -> tuple[float, int]:
+        off = np.abs(chord(when, count, start, end) - count[start : end + 1])
+        return float(off.max() / math.sqrt(count[end] - count[start])), start + int(off.argmax())
+
+    most = max(1, min(MOST_PIECES, len(times) // FEWEST_IN_PIECE))
+    knots = split([0, len(when) - 1], miss, most + 1, lambda misses: max(misses) <= BY_CHANCE)
+    return tuple(
+        Piece(
+            float(f"{(count[end] - count[start]) / (when[end] - when[start]) * SECOND:.7g}"),
+            int(when[end] - when[start]),
+        )
+        for start, end in pairwise(knots)
+    )
 
 
 def tuned(law: Callable[[float], Arrivals], wanted: float, stream: Stream) -> float:

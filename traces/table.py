@@ -18,6 +18,8 @@ have are absent; `string` is pandas' nullable text, `Int64` its nullable integer
                           depended on that end; `arrival_ns` is then the earliest possible (the report counts them)
     priority     Int64    smaller is more urgent
     deadline_ns  Int64    ns after the arrival
+    prefix_group string   requests of one group share the first `prefix` tokens of their prompts
+    prefix       Int64    tokens
     images       Int64    images in the prompt, whose tokens `prompt` may or may not count (see the format)
     blocks       object   tuple of block ids of `Trace.block_size` tokens, the last perhaps partial; a block's id
                           names its content and all before it. Local to a session where ids are (`Trace.local_blocks`)
@@ -55,18 +57,30 @@ have are absent; `string` is pandas' nullable text, `Int64` its nullable integer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import pandas as pd
 
 from sim.request import Request
-from traces.errors import BadInput
+from traces.errors import BadInput, nearest, shown
 from traces.report import Report
 
 Kind = Literal["workload", "lengths", "rates", "measurements"]
 STATUSES = ("ok", "failed", "timed_out", "cancelled", "throttled")
+REQUEST_COLUMNS = (
+    "id",
+    "arrival_ns",
+    "prompt",
+    "output",
+    "tenant",
+    "max_output",
+    "priority",
+    "tokens",
+    "blocks",
+    "session",
+)
 
 
 @dataclass(frozen=True)
@@ -96,11 +110,61 @@ class Trace:
 
     def run(self, name: str) -> Trace:
         """The part of the trace that is run `name`. Raises BadInput if there is none of that name."""
-        raise NotImplementedError
+        if name not in self.runs:
+            raise BadInput(f"{self.report.file}: no run {shown(name)}; did you mean {nearest(name, self.runs)}?")
+        return replace(
+            self,
+            workload=_rows_of(self.workload, name),
+            measurements=_rows_of(self.measurements, name),
+            tables={title: _rows_of(table, name) for title, table in self.tables.items()},
+        )
 
     def requests(self, run: str | None = None, tenant: str = "default") -> list[Request]:
         """The workload as requests, by arrival, of tenant `tenant` where the file does not tell tenants apart.
 
-        Raises BadInput when the file has no arrivals, no lengths, or several runs and none is named.
+        A turn that waits for the end of another arrives at its earliest possible time. Ids of blocks that are local
+        to a session are made its own. Raises BadInput when the file has no arrivals, no lengths, or several runs
+        and none is named.
         """
-        raise BadInput(f"{self.report.file}: not written yet")
+        if run is not None:
+            return self.run(run).requests(tenant=tenant)
+        if len(self.runs) > 1:
+            names = ", ".join(self.runs[:5]) + (", ..." if len(self.runs) > 5 else "")
+            raise BadInput(f"{self.report.file}: has {len(self.runs)} runs; expected the name of one: {names}")
+        frame = self.workload
+        missing = [name for name in ("arrival_ns", "prompt", "output") if frame is None or name not in frame]
+        if frame is None or missing:
+            words = {"arrival_ns": "arrivals", "prompt": "prompt lengths", "output": "output lengths"}
+            lacks = ", ".join(words[name] for name in missing)
+            raise BadInput(f"{self.report.file}: {self.report.format} has no {lacks}; it cannot be replayed")
+        if frame.empty:
+            raise BadInput(f"{self.report.file}: no request to replay; every row was dropped")
+        return list(self._requests(frame, tenant))
+
+    def _requests(self, frame: pd.DataFrame, tenant: str) -> Iterator[Request]:
+        nothing: list[None] = [None] * len(frame)
+        columns = {name: frame[name].tolist() if name in frame else nothing for name in REQUEST_COLUMNS}
+        for key, arrival, prompt, output, payer, limit, priority, tokens, blocks, session in zip(
+            *columns.values(), strict=True
+        ):
+            if self.local_blocks and blocks:
+                blocks = tuple(f"{session}/{block}" for block in blocks)
+            yield Request(
+                key,
+                arrival,
+                prompt,
+                output,
+                tenant if payer is None or payer is pd.NA else payer,
+                0 if limit is None or limit is pd.NA else int(limit),
+                0 if priority is None or priority is pd.NA else int(priority),
+                tokens or None,
+                blocks or (),
+                self.block_size if blocks else 0,
+            )
+
+
+def _rows_of(frame: Any, name: str) -> Any:
+    """The rows of one run; a frame that does not tell runs apart belongs to all."""
+    if frame is None or "run" not in frame:
+        return frame
+    return frame[frame["run"] == name].reset_index(drop=True)

@@ -1,17 +1,23 @@
-"""Requests to requests: another rate, the first few, a slice of time. Knows nothing of where they come from.
+"""Requests to requests: another rate, a part of them, other lengths or arrivals. Knows nothing of their source.
 
-Each takes requests sorted by arrival and returns a new list sorted by arrival.
+Each takes requests sorted by arrival and returns a new list sorted by arrival (ties as they were). What is
+drawn comes from a stream given by the caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from sim.request import Nanoseconds, Request
+from sim.request import SECOND, Nanoseconds, Request
 from traces.errors import BadInput, number_within, whole_within
 from traces.limits import LATEST
+from traces.synthetic.arrivals import Arrivals, Clock
+from traces.synthetic.streams import Stream
+
+CONTENT = ("prompt", "output", "max_output", "tokens", "blocks", "block_size", "adapter")
 
 
 def scale_rate(requests: Sequence[Request], factor: float) -> list[Request]:
@@ -22,11 +28,17 @@ def scale_rate(requests: Sequence[Request], factor: float) -> list[Request]:
     arrival would pass 2^62 ns.
     """
     number_within("scale_rate", factor, 1e-9, 1e9)
-    up, down = Fraction(str(factor)).as_integer_ratio()
-    arrivals = [(2 * request.arrival * down + up) // (2 * up) for request in requests]
-    if arrivals and arrivals[-1] > LATEST:
-        raise BadInput(f"scale_rate is {factor}; the last arrival would be after {LATEST} ns")
-    return [replace(request, arrival=arrival) for request, arrival in zip(requests, arrivals, strict=True)]
+    return _stretched(requests, Fraction(str(factor)), f"scale_rate is {factor}")
+
+
+def rate(requests: Sequence[Request], target: float) -> list[Request]:
+    """The same requests at `target` requests per second: their number over the time from first to last arrival.
+
+    Exact as `scale_rate`. Raises BadInput for a target outside 1e-9 to 1e9, requests that all arrive at
+    once, and when an arrival would pass 2^62 ns.
+    """
+    number_within("rate", target, 1e-9, 1e9)
+    return _stretched(requests, Fraction(str(target)) / _mean_rate(requests, "rate"), f"rate is {target}")
 
 
 def first(requests: Sequence[Request], n: int) -> list[Request]:
@@ -51,6 +63,152 @@ def between(requests: Sequence[Request], start: Nanoseconds, end: Nanoseconds) -
         replace(request, arrival=request.arrival - start) for request in requests if start <= request.arrival < end
     ]
     return _some(inside, "between", f"no request arrives from {start} ns to before {end} ns")
+
+
+def warm_up(requests: Sequence[Request], lasts: Nanoseconds) -> list[Request]:
+    """The requests that arrive after the first `lasts` nanoseconds, their arrivals counted from there.
+
+    Raises BadInput for a time below 0, or when no request arrives so late.
+    """
+    whole_within("warm_up", lasts, least=0, most=LATEST)
+    late = [replace(request, arrival=request.arrival - lasts) for request in requests if request.arrival >= lasts]
+    return _some(late, "warm_up", f"no request arrives at {lasts} ns or later")
+
+
+def thin(requests: Sequence[Request], share: float, stream: Stream) -> list[Request]:
+    """Each request with probability `share`, on its own; whether depends on its id and the stream alone.
+
+    Raises BadInput for a share outside 0 to 1, or when none is left.
+    """
+    return _chosen(requests, "thin", share, stream, lambda request: request.id)
+
+
+def sample(
+    requests: Sequence[Request], share: float, stream: Stream, sessions: Mapping[str, str] | None = None
+) -> list[Request]:
+    """Whole sessions, each with probability `share`; `sessions` gives the session of a request's id.
+
+    A request without session is one of its own. Raises BadInput for a share outside 0 to 1, or when none is left.
+    """
+    known = sessions or {}
+    return _chosen(requests, "sample", share, stream, lambda request: known.get(request.id, request.id))
+
+
+def shuffle_lengths(requests: Sequence[Request], stream: Stream) -> list[Request]:
+    """The same arrivals, with prompts and outputs (and what prompts say) dealt anew.
+
+    A request's prompt and output stay together; its id, tenant and priority stay with the arrival.
+    """
+    dealt = stream.generator().permutation(len(requests)).tolist()
+    return [
+        replace(request, **{name: getattr(requests[other], name) for name in CONTENT})
+        for request, other in zip(requests, dealt, strict=True)
+    ]
+
+
+def cap_lengths(requests: Sequence[Request], prompt: int | None = None, output: int | None = None) -> list[Request]:
+    """The same requests with prompts of at most `prompt` tokens and outputs, and limits, of at most `output`.
+
+    A prompt that is cut keeps its beginning. Raises BadInput for a cap below 1, or none at all.
+    """
+    if prompt is None and output is None:
+        raise BadInput("cap_lengths.prompt is missing; expected prompt, output or both")
+    for name, most in (("prompt", prompt), ("output", output)):
+        if most is not None:
+            whole_within(f"cap_lengths.{name}", most, least=1)
+    return [_cut(_shortened(request, output), prompt) for request in requests]
+
+
+def redraw_arrivals(requests: Sequence[Request], law: Callable[[float], Arrivals], stream: Stream) -> list[Request]:
+    """The same requests, in their order, with the first arrivals of `law(rate)`, their own mean rate.
+
+    Raises BadInput when they all arrive at once, for a law that is none, or one that ends too soon.
+    """
+    drawn = law(float(_mean_rate(requests, "redraw_arrivals")))
+    clock = Clock(drawn, drawn.rate, stream)
+    horizon = min(LATEST, int(len(requests) / drawn.rate * SECOND) + 1)
+    while len(times := clock.until(horizon)) < len(requests):
+        if horizon == LATEST:
+            raise BadInput(f"redraw_arrivals: only {len(times)} of {len(requests)} requests arrive in 146 years")
+        horizon = min(LATEST, horizon + horizon // 4 + 1)
+    return [replace(request, arrival=time) for request, time in zip(requests, times.tolist(), strict=False)]
+
+
+def jitter(requests: Sequence[Request], width: Nanoseconds, stream: Stream) -> list[Request]:
+    """Each request later by 0 to `width` nanoseconds (the end excluded), uniform; for a trace with coarse ticks.
+
+    Raises BadInput for a width below 1.
+    """
+    whole_within("jitter", width, least=1, most=LATEST // 2)
+    later = stream.generator().integers(0, width, len(requests)).tolist()
+    moved = [replace(request, arrival=request.arrival + by) for request, by in zip(requests, later, strict=True)]
+    return sorted(moved, key=lambda request: request.arrival)
+
+
+def merge(parts: Mapping[str, Sequence[Request]]) -> list[Request]:
+    """The requests of several workloads on one clock, each a tenant of its name; ties go to the part named first.
+
+    Ids become "NAME-ID", and so do ids of blocks: what the prompts of two parts say is not the same.
+    """
+    both = [
+        replace(
+            request,
+            id=f"{name}-{request.id}",
+            tenant=name,
+            blocks=tuple(f"{name}-{block}" for block in request.blocks),
+        )
+        for name, requests in parts.items()
+        for request in requests
+    ]
+    return sorted(both, key=lambda request: request.arrival)
+
+
+def _stretched(requests: Sequence[Request], factor: Fraction, named: str) -> list[Request]:
+    up, down = factor.as_integer_ratio()
+    arrivals = [(2 * request.arrival * down + up) // (2 * up) for request in requests]
+    if arrivals and arrivals[-1] > LATEST:
+        raise BadInput(f"{named}; the last arrival would be after {LATEST} ns")
+    return [replace(request, arrival=arrival) for request, arrival in zip(requests, arrivals, strict=True)]
+
+
+def _mean_rate(requests: Sequence[Request], name: str) -> Fraction:
+    """Requests per second from the first arrival to the last."""
+    span = requests[-1].arrival - requests[0].arrival if requests else 0
+    if not span:
+        raise BadInput(f"{name}: all {len(requests)} requests arrive at once; they have no rate")
+    return Fraction(len(requests) * SECOND, span)
+
+
+def _chosen(
+    requests: Sequence[Request], name: str, share: float, stream: Stream, key: Callable[[Request], str]
+) -> list[Request]:
+    number_within(name, share, 0, 1)
+    kept = [request for request in requests if _luck(stream, key(request)) < share]
+    return _some(kept, name, f"no request is left of {len(requests)}")
+
+
+def _luck(stream: Stream, key: str) -> float:
+    """A number from 0 to below 1 that belongs to `key` in this stream."""
+    digest = hashlib.sha256(f"{stream.seed}/{stream.name}/{key}".encode()).digest()
+    return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53
+
+
+def _shortened(request: Request, output: int | None) -> Request:
+    if output is None or request.max_output <= output:
+        return request
+    return replace(request, output=min(request.output, output), max_output=output)
+
+
+def _cut(request: Request, prompt: int | None) -> Request:
+    """The request with a shorter prompt; a block that the cut leaves partial is another block."""
+    if prompt is None or request.prompt <= prompt:
+        return request
+    tokens = None if request.tokens is None else request.tokens[:prompt]
+    blocks = request.blocks
+    if blocks:
+        full, rest = divmod(prompt, request.block_size)
+        blocks = (*blocks[:full], *([f"{blocks[full]}[:{rest}]"] if rest else []))
+    return replace(request, prompt=prompt, tokens=tokens, blocks=blocks)
 
 
 def _some(requests: list[Request], name: str, complaint: str) -> list[Request]:

@@ -163,9 +163,9 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         ),
         (
             "workload.synthetic={}",
-            "workload: found synthetic and requests; expected exactly one of trace, synthetic and requests",
+            "workload: found synthetic and requests; expected exactly one of trace, synthetic, requests and merge",
         ),
-        ("workload={}", "workload: found none; expected exactly one of trace, synthetic and requests"),
+        ("workload={}", "workload: found none; expected exactly one of trace, synthetic, requests and merge"),
         (
             "workload={trace: x.csv}",
             "workload.trace: found 'x.csv'; expected a kind and a file, as in azure: FILE",

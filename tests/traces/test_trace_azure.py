@@ -1,4 +1,4 @@
-"""The Azure 2023 reader: the published figures, times to the nanosecond, files that are not such a trace."""
+"""The Azure reader: the published figures, times to the nanosecond, files that are not such a trace."""
 
 import gzip
 import statistics
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import traces
-from traces import BadInput, azure
+from traces import BadInput
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 ROW = "2023-11-16 18:15:46.6805900,374,44"
@@ -34,7 +34,7 @@ def trace(tmp_path):
 
 def complaint(path):
     with pytest.raises(BadInput) as caught:
-        azure.read(path)
+        traces.read("azure", path)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(str(path))
     return str(caught.value).removeprefix(str(path))
@@ -68,9 +68,9 @@ def test_the_real_traces_have_their_published_figures(data, name, rows, span_s, 
 
 def test_the_real_trace_is_read_in_order_and_at_once(data):
     path = data / "traces" / "azure_2023" / "AzureLLMInferenceTrace_conv.csv.gz"
-    azure.read(path)
+    traces.read("azure", path)
     start = time.process_time()
-    requests = azure.read(path)
+    requests = traces.read("azure", path)
     assert time.process_time() - start < 0.3
     assert [request.id for request in requests] == [str(number) for number in range(1, 19_367)]
     second = requests[1]
@@ -89,7 +89,7 @@ def test_seven_digit_times_are_exact_to_the_nanosecond(trace):
     )
     day = 86_400 * 10**9
     days_to_the_first_of_march_2024 = 14 + 31 + 31 + 29 + 1
-    assert [request.arrival for request in azure.read(path)] == [
+    assert [request.arrival for request in traces.read("azure", path)] == [
         0,
         100,
         123,
@@ -108,7 +108,7 @@ def test_any_times_are_exact(ticks):
     with NamedTemporaryFile() as file:
         file.write("\r\n".join([HEADER, *lines]).encode())
         file.flush()
-        got = [request.arrival for request in azure.read(Path(file.name))]
+        got = [request.arrival for request in traces.read("azure", Path(file.name))]
     assert got == [100 * (tick - ticks[0]) for tick in ticks]
 
 
@@ -120,21 +120,21 @@ def test_rows_out_of_order_are_sorted_and_ties_keep_the_file_order(trace):
         "2023-11-16 00:00:02.0000000,3,3",
         "2023-11-16 00:00:00.0000000,4,4",
     )
-    got = [(request.id, request.arrival, request.prompt) for request in azure.read(path)]
+    got = [(request.id, request.arrival, request.prompt) for request in traces.read("azure", path)]
     assert got == [("4", 0, 4), ("2", 10**9, 2), ("1", 2 * 10**9, 1), ("3", 2 * 10**9, 3)]
 
 
 def test_plain_gzipped_marked_and_reordered_files_read_the_same(trace):
     text = f"{HEADER}\r\n{ROW}".encode()
-    expected = azure.read(trace(text))
+    expected = traces.read("azure", trace(text))
     assert [(request.prompt, request.output, request.tenant) for request in expected] == [(374, 44, "default")]
-    assert azure.read(trace(gzip.compress(text), name="gzipped_without_saying.csv")) == expected
-    assert azure.read(trace(text, name="plain_in_spite_of_its.gz")) == expected
-    assert azure.read(trace(b"\xef\xbb\xbf" + text)) == expected
-    assert azure.read(trace(text + b"\r\n")) == expected
-    assert azure.read(trace(text.replace(b"\r\n", b"\n"))) == expected
+    assert traces.read("azure", trace(gzip.compress(text), name="gzipped_without_saying.csv")) == expected
+    assert traces.read("azure", trace(text, name="plain_in_spite_of_its.gz")) == expected
+    assert traces.read("azure", trace(b"\xef\xbb\xbf" + text)) == expected
+    assert traces.read("azure", trace(text + b"\r\n")) == expected
+    assert traces.read("azure", trace(text.replace(b"\r\n", b"\n"))) == expected
     reordered = trace("GeneratedTokens,TIMESTAMP,ContextTokens", "44,2023-11-16 18:15:46.6805900,374")
-    assert azure.read(reordered) == expected
+    assert traces.read("azure", reordered) == expected
 
 
 def test_requests_carry_the_tenant_they_are_read_for(trace):
@@ -147,10 +147,10 @@ def test_requests_carry_the_tenant_they_are_read_for(trace):
         "n/a",
         "",
         "12.5",
+        "9223372036854775808",
         "NaN",
         "nan",
         "-3",
-        "0",
         "1e3",
         "0x10",
         "+5",
@@ -166,12 +166,12 @@ def test_what_is_no_token_count_is_named_with_its_row_and_column(trace, column, 
     cells = {"ContextTokens": "5", "GeneratedTokens": "5", column: bad}
     path = trace(HEADER, ROW, f"2023-11-16 18:15:47.0,{cells['ContextTokens']},{cells['GeneratedTokens']}", ROW)
     assert complaint(path) == (
-        f", row 3: {column} is '{bad}'; expected a whole number of tokens from 1 to 2147483648"
+        f", row 3: {column} is '{bad}'; expected a whole number of tokens from 0 to 2147483648"
     )
 
 
 def test_the_largest_token_count_is_read(trace):
-    assert azure.read(trace(HEADER, "2023-11-16 18:15:47.0,2147483648,1"))[0].prompt == 2**31
+    assert traces.read("azure", trace(HEADER, "2023-11-16 18:15:47.0,2147483648,1"))[0].prompt == 2**31
 
 
 @pytest.mark.parametrize(
@@ -180,12 +180,11 @@ def test_the_largest_token_count_is_read(trace):
         "yesterday",
         "",
         "2023-11-16",
-        "2023-11-16T18:15:46",
         "2023-02-29 00:00:00.0000000",
         "2023-11-16 24:00:00.0000000",
         "2023-11-16 18:15:46.",
-        "2023-11-16 18:15:46.1234567890",
-        "2023-11-16 18:15:46+00:00",
+        "2023-11-16 18:15:46+1",
+        "20231116T181546",
         "1700158546",
         "9999-01-01 00:00:00",
     ],
@@ -228,8 +227,8 @@ def test_a_long_bad_value_is_cut_and_a_line_break_shown(trace):
         ),
         ((ROW, ROW), f", row 1: column TIMESTAMP is missing; found '{ROW}'"),
         (
-            ("TIMESTAMP,NumImages,ContextTokens,GeneratedTokens", "x,1,1,1"),
-            f", row 1: unknown column 'NumImages'; expected {HEADER} only",
+            ("TIMESTAMP,Images,ContextTokens,GeneratedTokens", "x,1,1,1"),
+            f", row 1: unknown column 'Images'; expected {HEADER} and perhaps NumImages",
         ),
         ((HEADER + ",TIMESTAMP", ROW + ",x"), f", row 1: a column stands twice in '{HEADER},TIMESTAMP'"),
     ],
@@ -258,7 +257,7 @@ def test_a_truncated_and_a_damaged_gzip_are_refused(trace):
 
 
 def test_a_row_without_end_is_refused(trace):
-    assert complaint(trace(HEADER, ROW, "1" * 3_000_000)).startswith(": not a CSV file: ")
+    assert complaint(trace(HEADER, ROW, "1" * 3_000_000)).startswith(", row 3: 1 columns in '111")
 
 
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path):

@@ -1,7 +1,7 @@
 """Synthetic workloads: laws of arrival and length, tenants, sessions, system prompts, each stream named."""
 
 from traces.synthetic.arrivals import AtOnce, Batches, Gamma, Poisson, Ticks, Weibull
-from traces.synthetic.generator import generate
+from traces.synthetic.generator import generate, sessions
 from traces.synthetic.lengths import (
     Bimodal,
     Empirical,
@@ -49,4 +49,5 @@ __all__ = [
     "Zipf",
     "generate",
     "parse",
+    "sessions",
 ]

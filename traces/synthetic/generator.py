@@ -147,6 +147,12 @@ def generate(spec: Synthetic, seed: int) -> list[Request]:
     return requests
 
 
+def sessions(spec: Synthetic, requests: Sequence[Request]) -> dict[str, str]:
+    """The session of each id, "1" for "1.2", of the tenants that have sessions."""
+    those = {tenant.name for tenant in spec.members() if tenant.sessions is not None}
+    return {request.id: request.id.rpartition(".")[0] for request in requests if request.tenant in those}
+
+
 def drawn_together(
     prompt: Length, output: Length, correlation: float | None, stream: Stream, n: int
 ) -> tuple[Integers, Integers]:

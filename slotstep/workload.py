@@ -1,0 +1,129 @@
+"""From a scenario's workload to its requests: from a trace, from laws, as written, or merged of several.
+
+Knows no file format, law or transform by name; `traces` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.request import Request
+from slotstep.plain import plain
+from traces import pipeline, registry, synthetic, transforms
+from traces import requests as listed
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    from slotstep.scenario import Scenario
+    from slotstep.sections import Workload
+
+AUTO = "auto"
+"""What stands for the name of a format that is to be detected."""
+
+Made = tuple[list[Request], dict[str, str]]
+"""Requests by arrival, and the session of a request's id where it has one."""
+
+
+def requests(scenario: Scenario) -> list[Request]:
+    """The requests of a scenario's workload, sorted by arrival.
+
+    Raises BadInput for a trace that cannot be read, an empty slice, or an output above the workload's limit.
+    """
+    return make(scenario, scenario.workload, "workload.", scenario.seed)[0]
+
+
+def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
+    """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
+    if given.requests is not None:
+        make(scenario, given, where, scenario.seed)
+    with scenario.blamed(where):
+        if given.synthetic is not None:
+            specification(given.synthetic)
+        pipeline.parse(steps(given))
+    for name, part in (given.merge or {}).items():
+        check(scenario, part, f"{where}merge.{name}.")
+
+
+def make(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
+    """The requests of one workload, after its transforms; `where` begins the keys in messages."""
+    found, sessions = source(scenario, given, where, seed)
+    with scenario.blamed(where):
+        if given.transforms is not None:
+            found = pipeline.apply(steps(given), found, seed, sessions)
+        if given.between is not None:
+            found = transforms.between(found, *given.between)
+        if given.first is not None:
+            found = transforms.first(found, given.first)
+        if given.scale_rate != 1:
+            found = transforms.scale_rate(found, given.scale_rate)
+    if given.max_output is not None:
+        lines = given.requests or ()
+        declared = {line.id or str(n) for n, line in enumerate(lines, start=1) if line.max_output is not None}
+        with scenario.blamed(f"{where}max_output: "):
+            found = [
+                request if request.id in declared else replace(request, max_output=given.max_output)
+                for request in found
+            ]
+    return found, sessions
+
+
+def source(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
+    """The requests of a workload's source, before any transform."""
+    if given.trace is not None:
+        return replayed(given.trace)
+    if given.merge is not None:
+        parts = {
+            name: make(scenario, part, f"{where}merge.{name}.", part_seed(seed, name))
+            for name, part in given.merge.items()
+        }
+        sessions = {
+            f"{name}-{id_}": f"{name}-{whose}" for name, made in parts.items() for id_, whose in made[1].items()
+        }
+        return transforms.merge({name: made[0] for name, made in parts.items()}), sessions
+    with scenario.blamed(where):
+        if given.synthetic is not None:
+            spec = specification(given.synthetic)
+            drawn = synthetic.generate(spec, seed)
+            return drawn, synthetic.sessions(spec, drawn)
+        lines = given.requests or ()
+        return listed.parse([line.model_dump(exclude_none=True) for line in lines]), {}
+
+
+def replayed(given: Mapping[str, Any]) -> Made:
+    """The requests of a trace; if there is no such file but `fetch` knows where it is, says so."""
+    from traces.fetch import SOURCES
+
+    kind, file = next(iter(given.items()))
+    path = Path(file)
+    try:
+        trace = registry.load(path, None if kind == AUTO else kind, given.get("map"))
+        found = trace.requests(given.get("run"))
+    except BadInput as error:
+        public = [name for name, known in SOURCES.items() if known.file_name == path.name]
+        if public and not path.exists():
+            raise BadInput(f"{error}; `slotstep trace fetch {public[0]}` downloads it") from None
+        raise
+    frame = trace.workload
+    if frame is None or "session" not in frame:
+        return found, {}
+    return found, dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
+
+
+def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:
+    """The synthetic workload that a scenario describes; raises BadInput for what is none."""
+    return synthetic.parse(plain(written, synthetic.DURATIONS, "synthetic"))
+
+
+def steps(given: Workload) -> Sequence[Any]:
+    """The transforms of a workload, durations in ns; none where there is no list."""
+    read: Sequence[Any] = plain(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
+    return read
+
+
+def part_seed(seed: int, name: str) -> int:
+    """A seed of its own for each part of a merge."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/merge/{name}".encode()).digest()[:8], "big")

@@ -1,0 +1,91 @@
+"""LiteLLM gateway logs: one JSON object per request.
+
+Either the gateway's standard payload, with `startTime`, `endTime`, `completionStartTime` (epoch s), or a
+reduced log with `timestamp` (ISO 8601) at COMPLETION: such a log does not know when a request arrived, and its
+completion stands for the arrival, booked as changed. `prompt_tokens`, `completion_tokens`, `status`, `model`,
+`session` (or `trace_id`). A reply from the gateway's cache (`cost` 0 and `response_created` before the log
+began it, or `cache_hit`) cost no engine time. Model names come with and without the provider's prefix, which is
+cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from traces.head import Head
+from traces.pieces import Piece, columns, nullable, per_token, replayable, text
+from traces.report import Report
+from traces.rows import JsonRows, read_jsonl
+
+CACHED_BEFORE_S = 1.0
+
+
+def matches(head: Head) -> bool:
+    """Whether rows have the token counts, a status and one of the clocks."""
+    timed = head.has_keys("response_created", "timestamp") or head.has_keys("startTime", "endTime")
+    return head.opening == "{" and head.has_keys("prompt_tokens", "completion_tokens", "status", "model") and timed
+
+
+def chunks(path: Path) -> Iterator[Piece]:
+    """The workload and the outcome of each request."""
+    for rows in read_jsonl(path):
+        report = Report(str(path), rows=len(rows))
+        full = rows.has("startTime")
+        arrival, _ = rows.time("startTime", "s") if full else rows.time("timestamp", "iso")
+        first, unstarted = rows.time("completionStartTime", "s", empty=True)
+        end, unended = rows.time("endTime", "s", empty=True)
+        created, uncreated = rows.time("response_created", "s", empty=True)
+        prompt, output = rows.whole("prompt_tokens", empty=0), rows.whole("completion_tokens", empty=0)
+        rows.check()
+        if not full:
+            report.change("timestamp is the completion: it stands for the arrival, which is not logged", len(rows))
+        failed = np.array([state != "success" for state in rows.values("status")], bool)
+        cached = np.array([hit is True or hit == "True" for hit in rows.values("cache_hit")], bool)
+        free = np.array([cost == 0 for cost in rows.values("cost")], bool)
+        cached |= ~uncreated & free & ((arrival - created) / 1e9 > CACHED_BEFORE_S)
+        if cached.any():
+            report.note(f"{int(cached.sum()):,} replies came from the gateway's cache: they cost no engine time")
+        if probes := _probes(rows, output):
+            report.note(f"{probes:,} sessions begin with a probe of 1 output token")
+        names = [str(name).rpartition("/")[2] if name else None for name in rows.values("model")]
+        cut = sum(name != model for name, model in zip(names, rows.values("model"), strict=True))
+        report.change("the provider's prefix is cut from the model's name", cut)
+        report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
+        kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed)
+        kept |= failed & (prompt > 0) & (output > 0)
+        session = rows.values("session") if rows.has("session") else [None] * len(rows)
+        common = {
+            "model": text(names),
+            "session": text([None if name is None else str(name) for name in session]),
+        }
+        workload = columns(rows, kept, **common, arrival_ns=arrival, prompt=prompt, output=output)
+        good = ~failed & full
+        ttft = np.where(good & ~unstarted, (first - arrival) / 1e9, np.nan)
+        e2e = np.where(good & ~unended, (end - arrival) / 1e9, np.nan)
+        measured = columns(
+            rows,
+            **common,
+            status=text(np.where(failed, "failed", "ok").tolist()),
+            arrival_ns=pd.array(arrival, "Int64"),
+            ttft_s=ttft,
+            tpot_s=per_token(ttft, e2e, output),
+            e2e_s=e2e,
+            prompt=nullable(prompt, prompt == 0),
+            output=nullable(output, output == 0),
+        )
+        yield Piece(report, 0, workload, measured)
+
+
+def _probes(rows: JsonRows, output: np.ndarray) -> int:
+    """How many sessions begin with a request of one output token."""
+    seen: set[str] = set()
+    probes = 0
+    for name, tokens in zip(rows.values("session"), output.tolist(), strict=True):
+        if name is not None and str(name) not in seen:
+            seen.add(str(name))
+            probes += tokens == 1
+    return probes

@@ -1,0 +1,206 @@
+"""Any CSV, JSON-lines or parquet file, by a map from roles to its columns.
+
+Roles are the keys of `OWN`; `arrival` needs a unit after its column, as in `{"arrival":
+"ts:ms"}`: s, ms, us, ns or iso. Without a map, columns that bear the names of `traces.table` are taken as they
+are there, so a parquet file that holds a Trace's workload reads back whole.
+
+What the file marks as failed (`status` other than ok, success, true, 200 or nothing) is measured, not replayed
+without both lengths.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from traces import source
+from traces.errors import BadInput, nearest, shown
+from traces.head import Head
+from traces.pieces import Piece, columns, nullable, objects, per_token, replayable, text
+from traces.report import Report
+from traces.rows import CsvRows, JsonRows, Rows, read_csv, read_jsonl
+from traces.table import STATUSES
+from traces.times import DIGITS
+
+WORDS = ("id", "run", "tenant", "model", "session", "parent", "prefix_group")
+COUNTS = {"max_output": 1, "turn": 0, "images": 0, "prefix": 0}
+TIMES = {"think": "think_ns", "deadline": "deadline_ns"}
+LISTS = ("blocks", "tokens", "output_tokens")
+MEASURED = ("status", "ttft_s", "e2e_s")
+OWN = {
+    "arrival": "arrival_ns:ns",
+    **{role: f"{name}:ns" for role, name in TIMES.items()},
+    **{name: name for name in ("prompt", "output", "priority", *WORDS, *COUNTS, *LISTS, *MEASURED)},
+}
+GOOD = ("ok", "success", "true", "200", "completed", "")
+BATCH = 65_536
+
+
+def matches(head: Head) -> bool:
+    """Whether it is parquet, or names lengths as a Trace does."""
+    return head.parquet or head.has_columns("prompt", "output") or head.has_keys("prompt", "output", "arrival_ns")
+
+
+def chunks(path: Path, roles: Mapping[str, str] | None = None) -> Iterator[Piece]:
+    """The workload and, with a status or latencies, the measurements. Raises BadInput for an unknown role."""
+    for role in roles or {}:
+        if role not in OWN:
+            raise BadInput(f"columns.{role}: unknown role; did you mean {nearest(role, OWN)}?")
+    found = dict(roles) if roles else None
+    size, local = 0, False
+    for rows, about in _rows(path, found):
+        plan = found or {role: name for role, name in OWN.items() if name.partition(":")[0] in rows.names}
+        size, local = about.get("block_size", size), about.get("local_blocks", local)
+        yield _piece(path, rows, plan, size, local)
+
+
+def _rows(path: Path, roles: dict[str, str] | None) -> Iterator[tuple[Rows, dict[str, Any]]]:
+    """The rows in pieces, and what a parquet file says of its blocks."""
+    start = source.head(path, 64)
+    needed = [name.partition(":")[0] for name in (roles or {}).values()]
+    if start.startswith(source.PARQUET):
+        yield from _parquet(path, needed)
+    elif start.lstrip()[:1] == b"{":
+        for rows in read_jsonl(path):
+            rows.names = list({**dict.fromkeys(rows.names), **dict.fromkeys(needed)})
+            yield rows, {}
+    else:
+        for table in read_csv(path, needed):
+            yield table, {}
+
+
+class ParquetRows(CsvRows):
+    """Rows of a parquet file: cells are text where they are not lists."""
+
+    def texts(self, name: str) -> Any:
+        column = self.table[name]
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if pa.types.is_floating(column.type):
+            return pa.array(["" if value is None else repr(value) for value in column.to_pylist()], pa.string())
+        return column.cast(pa.string()).fill_null("")
+
+    def values(self, name: str) -> list[Any]:
+        """A column as Python values."""
+        found: list[Any] = self.table[name].to_pylist()
+        return found
+
+
+def _parquet(path: Path, needed: list[str]) -> Iterator[tuple[Rows, dict[str, Any]]]:
+    first = 1
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            for missing in (name for name in needed if name not in names):
+                raise BadInput(f"{path}: column {missing} is missing; found {shown(','.join(names))}")
+            wanted = [name for name in names if name in needed] if needed else _known(names)
+            about = json.loads((file.schema_arrow.metadata or {}).get(b"slotstep", b"{}"))
+            for batch in file.iter_batches(BATCH, columns=wanted):
+                if batch.num_rows:
+                    yield ParquetRows(path, pa.Table.from_batches([batch]), first, 0), dict(about)
+                    first += batch.num_rows
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path}: not a parquet file that can be read: {' '.join(str(error).split())}") from None
+    if first == 1:
+        raise BadInput(f"{path}: no row; expected a row per request")
+
+
+def _known(names: list[str]) -> list[str]:
+    own = {name.partition(":")[0] for name in OWN.values()}
+    return [name for name in names if name in own]
+
+
+def _piece(path: Path, rows: Rows, plan: dict[str, str], size: int, local: bool) -> Piece:
+    for role in ("prompt", "output"):
+        if role not in plan:
+            raise BadInput(f"{path}: no column for {role}; name it, as in {role}=COLUMN")
+    report = Report(str(path), rows=len(rows))
+    prompt, output = rows.whole(plan["prompt"], empty=0), rows.whole(plan["output"], empty=0)
+    values: dict[str, Any] = {}
+    if "arrival" in plan:
+        values["arrival_ns"], _ = _time(rows, plan["arrival"], "arrival")
+    for role, name in TIMES.items():
+        if role in plan:
+            found, absent = _time(rows, plan[role], role)
+            values[name] = nullable(found, absent)
+    for role in WORDS:
+        if role in plan:
+            values[role] = text(rows.texts(plan[role]))
+    for role, least in COUNTS.items():
+        if role in plan:
+            values[role] = nullable(rows.whole(plan[role], least, empty=0, what=role), rows.empty(plan[role]))
+    if "priority" in plan:
+        urgency = rows.whole(plan["priority"], -(2**31), empty=0, what="ranks")
+        values["priority"] = nullable(urgency, rows.empty(plan["priority"]))
+    for role in LISTS:
+        if role in plan:
+            values[role] = _lists(rows, plan[role], role, output if role == "output_tokens" else prompt, size, report)
+    failed = np.zeros(len(rows), bool)
+    measured = None
+    if set(MEASURED) & set(plan):
+        measured, failed = _measured(rows, plan, prompt, output, values)
+    rows.check()
+    report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
+    kept = replayable(rows, report, prompt, output, (plan["prompt"], plan["output"]), ~failed)
+    kept |= failed & (prompt > 0) & (output > 0)
+    workload = columns(rows, kept, prompt=prompt, output=output, **values)
+    has_blocks = values.get("blocks") is not None
+    return Piece(report, rows.header, workload, measured, block_size=size if has_blocks else 0, local_blocks=local)
+
+
+def _time(rows: Rows, named: str, role: str) -> tuple[Any, Any]:
+    name, _, unit = named.partition(":")
+    if unit not in (*DIGITS, "iso"):
+        raise BadInput(f"columns.{role} is {shown(named)}; expected a column and its unit, as in {name}:ms")
+    return rows.time(name, unit, empty=role != "arrival")
+
+
+def _lists(rows: Rows, name: str, role: str, lengths: NDArray[np.int64], size: int, report: Report) -> Any:
+    """Blocks or tokens, where the file holds lists; those that do not fit the length are left out."""
+    if not isinstance(rows, ParquetRows | JsonRows):
+        return None
+    found = rows.values(name)
+    if role == "blocks" and not size:
+        report.note("blocks without a block size: left out")
+        return None
+    per = size if role == "blocks" else 1
+    wanted = (-(-lengths // per)).tolist()
+    fits = [isinstance(ids, list) and len(ids) == count for ids, count in zip(found, wanted, strict=True)]
+    report.change(f"{name} does not fit the length: left out", sum(map(bool, found)) - sum(fits))
+    missing: Any = () if role == "blocks" else None
+    return objects(tuple(ids) if fit else missing for ids, fit in zip(found, fits, strict=True))
+
+
+def _measured(
+    rows: Rows, plan: dict[str, str], prompt: Any, output: Any, values: dict[str, Any]
+) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+    said = rows.texts(plan["status"]).to_pylist() if "status" in plan else [""] * len(rows)
+    status = [word if word in STATUSES else "ok" if word.lower() in GOOD else "failed" for word in said]
+    failed = np.array([state != "ok" for state in status], bool)
+    nothing = np.full(len(rows), np.nan)
+    ttft = rows.number(plan["ttft_s"], least=-1, empty=True) if "ttft_s" in plan else nothing
+    e2e = rows.number(plan["e2e_s"], least=-1, empty=True) if "e2e_s" in plan else nothing
+    ttft, e2e = (np.where(failed | (found < 0), np.nan, found) for found in (ttft, e2e))
+    frame = columns(
+        rows,
+        **{name: values[name] for name in ("id", "run", "tenant", "model", "session") if name in values},
+        status=text(status),
+        error=text([word if state != "ok" else None for word, state in zip(said, status, strict=True)]),
+        arrival_ns=pd.array(values["arrival_ns"], "Int64") if "arrival_ns" in values else None,
+        ttft_s=ttft,
+        tpot_s=per_token(ttft, e2e, output),
+        e2e_s=e2e,
+        prompt=nullable(prompt, prompt == 0),
+        output=nullable(output, output == 0),
+    )
+    return frame, failed

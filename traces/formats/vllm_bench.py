@@ -1,0 +1,37 @@
+"""`vllm bench serve --save-result`, with `--save-detailed` for the requests: a JSON object, several if appended.
+
+Follows vLLM up to 2026: arrays of one entry per request (see `traces.formats.bench_arrays`) beside the
+aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from traces.formats import bench_arrays
+from traces.head import Head
+from traces.pieces import Piece
+from traces.report import Report
+from traces.rows import json_documents
+
+
+def matches(head: Head) -> bool:
+    """Whether it has the settings that the client writes first."""
+    return head.opening == "{" and head.has_keys("date", "model_id", "tokenizer_id", "num_prompts")
+
+
+def chunks(path: Path) -> Iterator[Piece]:
+    """The measurements, by run if there are several, the workload where start times are known."""
+    return bench_pieces(path)
+
+
+def bench_pieces(path: Path) -> Iterator[Piece]:
+    """One piece for each run of the file."""
+    runs = list(json_documents(path))
+    first = 1
+    for place, run in enumerate(runs, start=1):
+        rows = bench_arrays.as_rows(path, f"run {place}", run, first)
+        report = Report(str(path), rows=len(rows) if rows else 0)
+        first += report.rows
+        yield bench_arrays.piece(rows, report, str(place) if len(runs) > 1 else None, bench_arrays.scalars(run))
