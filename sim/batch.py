@@ -33,37 +33,55 @@ class Batch(Shape):
     The rest is the row of the log (`sim.events.RUN`): slots by what they do, positions, pages.
     """
 
-    preempted = False
-    reason = NO_DEMAND
-    repeat = 1
-    until: Nanoseconds | None = None
-    growth: array[int] = NO_GROWTH
-    served: dict[int, int] | None = None
-    found: list[Page] | None = None
-    durations = NO_GROWTH
-    steps = 1
-    done = 0
-    decode_rows = 0
-    prefill_rows = 0
-    recomputed_rows = 0
-    held_rows = 0
-    idle_rows = 0
-    waiting = 0
-    tokens = 0
-    redone = 0
-    padding = 0
-    decoder_context = 0
-    live = 0
-    held_pages = 0
-    cached = 0
+    __slots__ = (
+        "budget",
+        "cached",
+        "decode_rows",
+        "decoder_context",
+        "done",
+        "durations",
+        "ends",
+        "found",
+        "growth",
+        "held_pages",
+        "held_rows",
+        "idle_rows",
+        "live",
+        "padding",
+        "planned",
+        "preempted",
+        "prefill_rows",
+        "reason",
+        "recomputed_rows",
+        "redone",
+        "repeat",
+        "served",
+        "start",
+        "steps",
+        "tokens",
+        "until",
+        "waiting",
+        "work",
+        "yields",
+    )
 
     def __init__(self, planned: Nanoseconds, budget: int) -> None:
-        self.planned = planned
-        self.start = planned
+        super().__init__()
+        self.planned = self.start = planned
         self.budget = budget
         self.work: list[tuple[Sequence, int, int]] = []
         self.yields: list[tuple[Sequence, int]] = []
         self.ends: list[Sequence] = []
+        self.preempted = False
+        self.reason = NO_DEMAND
+        self.repeat = self.steps = 1
+        self.until: Nanoseconds | None = None
+        self.growth = self.durations = NO_GROWTH
+        self.served: dict[int, int] | None = None
+        self.found: list[Page] | None = None
+        self.decode_rows = self.prefill_rows = self.recomputed_rows = self.held_rows = self.idle_rows = 0
+        self.done = self.waiting = self.tokens = self.redone = self.padding = 0
+        self.decoder_context = self.live = self.held_pages = self.cached = 0
 
     def withdraw(self, seq: Sequence) -> int:
         """Take back what the step would have computed for this sequence; returns those tokens."""
@@ -73,11 +91,6 @@ class Batch(Shape):
                 self.budget += tokens
                 return tokens
         return 0
-
-    def count_decoders(self, decoders: int, context: int) -> None:
-        """Enter the sequences that simply decode, with their computed positions in all."""
-        self.decodes = self.decode_rows = self.tokens = decoders
-        self.context = self.decoder_context = context
 
     def count(self, seq: Sequence, start: int, tokens: int) -> None:
         """Enter one of `work` into the shape and, unless it is over, into exactly one row of the ledger."""

@@ -36,13 +36,12 @@ class Shape:
     copied         positions copied to splice sequences into a contiguous cache
     """
 
-    decodes = 0
-    context = 0
-    chunks = 0
-    chunk_tokens = 0
-    double_work = 0
-    pages = 0
-    copied = 0
+    __slots__ = ("chunk_tokens", "chunks", "context", "copied", "decodes", "double_work", "pages")
+
+    def __init__(self) -> None:
+        self.decodes = self.context = self.chunks = self.chunk_tokens = self.double_work = self.pages = (
+            self.copied
+        ) = 0
 
     def add_chunk(self, start: int, tokens: int) -> None:
         """Add a chunk of `tokens` positions that follow `start` computed ones."""

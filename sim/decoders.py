@@ -76,10 +76,6 @@ class Decoders:
             leaving.append(seq)
         return leaving
 
-    def pages_now(self) -> int:
-        """Pages that the decoders begin in the step planned next."""
-        return self.pages_needed[self.step % self.page_size]
-
     def pages_ahead(self, steps: int) -> array[int]:
         """Pages that they begin in each of the steps after that one."""
         at = (self.step + 1) % self.page_size

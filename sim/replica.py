@@ -124,11 +124,14 @@ class Replica:
             batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
         else:
             batch.durations = array("q", [self.cost.step(batch)])
-        if self.flying is None:
-            self.begin(batch, now)
-        else:
+        if self.flying is not None:
             self.following = batch
             batch.start = self.flying.start + self.flying.durations[0]
+        elif self.ahead:
+            self.begin(batch, now)
+        else:
+            self.flying = batch
+            self.wake = At(self.env, sum(batch.durations), COMPLETION, self.reach_plan)
         if batch.until is not None:
             self.plan_at_boundary(batch.until)
         if self.must_plan:

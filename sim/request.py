@@ -58,6 +58,11 @@ class Request:
         if (self.tokens is not None or self.blocks) and not self.content_fits():
             raise ValueError(f"request {self.id}: its content does not have the length of its prompt, {self.prompt}")
 
+        if not (self.cancel_after is self.cancel_tokens is self.queue_timeout is self.timeout is None):
+            self.check_patience()
+
+    def check_patience(self) -> None:
+        """Raises ValueError unless every limit of the client's is at least 1."""
         for name in ("cancel_after", "cancel_tokens", "queue_timeout", "timeout"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:

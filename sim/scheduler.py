@@ -289,11 +289,22 @@ class Scheduler:
 
     def continue_running(self, batch: Batch) -> None:
         """Running sequences get their tokens: one each, or what is left of a prompt, while the budget lasts."""
-        pages = self.decoders.pages_now()
-        if not self.all_can_be_served(pages, batch.budget - self.decoders.count):
+        decoders = self.decoders
+        pages = decoders.pages_needed[decoders.step % decoders.page_size]
+        left = batch.budget - decoders.count
+        if self.catching_up or left < 0 or (self.on_demand and pages > self.pool.free):
+            self.continue_mixed(batch, pages, left)
+            return
+        batch.budget = left
+        if pages:
+            self.fill(pages)
+
+    def continue_mixed(self, batch: Batch, pages: int, left: int) -> None:
+        """The same when not all simply decode, or pages or budget do not reach for all."""
+        if not self.all_can_be_served(pages, left):
             self.continue_in_order(batch)
             return
-        batch.budget -= self.decoders.count
+        batch.budget = left
         self.fill(pages)
         if self.catching_up:
             limit = self.limit()
@@ -369,7 +380,8 @@ class Scheduler:
             batch.budget += tokens
         else:
             tokens = batch.withdraw(victim)
-        self.keep_pages(victim, tokens)
+        if self.pool.remembers:
+            self.keep_pages(victim, tokens)
         self.leave(victim, victim.computed + tokens)
         if victim.over and self.evict_late:
             self.riding.remove(victim)
@@ -395,7 +407,9 @@ class Scheduler:
             if seq is None:
                 batch.reason = LIMITED
                 return
-            batch.found = found = self.pool.find(seq)
+            found: list[Page] = []
+            if self.pool.remembers:
+                batch.found = found = self.pool.find(seq)
             start = len(found) * self.pool.page_size
             wanted = min(seq.known - start, limit)
             tokens = min(wanted, batch.budget)
@@ -466,7 +480,8 @@ class Scheduler:
 
     def measure(self, batch: Batch) -> None:
         """Enter everything the step computes into its shape and its row."""
-        batch.count_decoders(self.decoders.count, self.decoders.context)
+        batch.decodes = batch.decode_rows = batch.tokens = self.decoders.count
+        batch.context = batch.decoder_context = self.decoders.context
         for seq, start, tokens in batch.work:
             batch.count(seq, start, tokens)
         pool = self.pool
@@ -500,14 +515,16 @@ class Scheduler:
 
     def advance(self, batch: Batch) -> None:
         """What the step will have computed counts from here on."""
-        self.decoders.advance(1)
+        decoders = self.decoders
+        decoders.step += 1
+        decoders.context += decoders.count
         self.computed += batch.tokens
         for seq, _, tokens in batch.work:
             seq.computed += tokens
             seq.peak = max(seq.peak, seq.computed)
             if tokens and seq.computed == seq.known and not seq.over:
                 self.catch_up(seq, batch)
-        if self.decoders.some_due():
+        if decoders.finishing and decoders.finishing[0][0] <= decoders.step:
             self.end_due(batch)
 
     def catch_up(self, seq: Sequence, batch: Batch) -> None:
@@ -549,7 +566,8 @@ class Scheduler:
         """Write which steps brought a token to a sequence that has just stopped decoding; its pages are kept."""
         if seq.last_step >= seq.joined:
             self.log.stint(seq.index, seq.joined, seq.last_step + 1)
-        self.pool.keep(seq, seq.computed // self.pool.page_size)
+        if self.pool.remembers:
+            self.pool.keep(seq, seq.computed // self.pool.page_size)
         if self.order.counts_service:
             self.order.paused(seq, self.decoders.step)
 
@@ -639,13 +657,13 @@ class Scheduler:
         self.fill(self.growth(seq, tokens))
         batch.work.append((seq, seq.computed, tokens))
         batch.budget -= tokens
-        self.keep_pages(seq, tokens)
+        if self.pool.remembers:
+            self.keep_pages(seq, tokens)
 
     def keep_pages(self, seq: Sequence, tokens: int) -> None:
         """Full pages can be found from the plan on that fills them, unless a token of theirs is in flight."""
-        if self.pool.remembers:
-            in_flight = seq.last_step >= self.log.steps
-            self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+        in_flight = seq.last_step >= self.log.steps
+        self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
 
     def fill(self, pages: int) -> None:
         """So many pages get their first position."""

@@ -50,7 +50,7 @@ class StaticScheduler(Scheduler):
 
     def continue_running(self, batch: Batch) -> None:
         """Every member that has not ended gets a token."""
-        self.fill(self.decoders.pages_now())
+        self.fill(self.decoders.pages_needed[self.decoders.step % self.decoders.page_size])
 
     def admit_waiting(self, batch: Batch) -> None:
         """A new batch forms from those who wait, if the engine is free: whole prompts, padded to the longest."""
