@@ -13,7 +13,26 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 
-from policies import fair, fcfs, priority, sjf
+from policies import (
+    aging,
+    deadlines,
+    drr,
+    fair,
+    fcfs,
+    hrrn,
+    longest,
+    max_wait,
+    mlfq,
+    priority,
+    random_order,
+    reserved,
+    shortest_prompt,
+    sjf,
+    srpt,
+    tenant_rate,
+    tenant_slots,
+    vtc,
+)
 from policies.entry import Entry
 from sim.policy import Order, Victim
 
@@ -22,6 +41,21 @@ POLICIES: dict[str, Entry] = {
     "sjf": sjf.ENTRY,
     "fair": fair.ENTRY,
     "priority": priority.ENTRY,
+    "srpt": srpt.ENTRY,
+    "shortest_prompt": shortest_prompt.ENTRY,
+    "longest": longest.ENTRY,
+    "edf": deadlines.EARLIEST,
+    "least_slack": deadlines.SLACK,
+    "hrrn": hrrn.ENTRY,
+    "mlfq": mlfq.ENTRY,
+    "random": random_order.ENTRY,
+    "vtc": vtc.ENTRY,
+    "drr": drr.ENTRY,
+    "max_wait": max_wait.ENTRY,
+    "aging": aging.ENTRY,
+    "tenant_slots": tenant_slots.ENTRY,
+    "tenant_rate": tenant_rate.ENTRY,
+    "reserved": reserved.ENTRY,
 }
 
 DURATIONS = frozenset(

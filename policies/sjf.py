@@ -6,18 +6,15 @@ Knows nothing of slots, pages or time.
 
 from __future__ import annotations
 
-from policies.entry import Entry, Option
-from policies.predict import Exact, Predictor, predictor
-from sim.policy import Order, Rank, RankedOrder
+from policies.entry import Entry
+from policies.predict import predictor
+from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
+from sim.policy import Order, Rank
 from sim.request import Sequence
 
 
-class ShortestJobFirst(RankedOrder):
+class ShortestJobFirst(PredictedOrder):
     """Ranked by predicted output length."""
-
-    def __init__(self, predict: Predictor = Exact()) -> None:  # noqa: B008
-        super().__init__()
-        self.predict = predict
 
     def rank(self, seq: Sequence) -> Rank:
         """The predicted number of output tokens."""
@@ -29,14 +26,10 @@ def make(seed: int, predict: object, error: object) -> Order:
     return ShortestJobFirst(predictor(predict, error, seed))
 
 
-def name_of_predictor(predict: object, error: object) -> str:
-    """What results call that predictor."""
-    return predictor(predict, error, seed=0).name
-
-
 ENTRY = Entry(
     "Shortest predicted output first.",
     make,
-    {"predict": Option("exact"), "error": Option(0)},
+    OPTIONS,
     name_of_predictor,
+    source="Smith, Naval Research Logistics Quarterly 1956",
 )

@@ -3,7 +3,7 @@
 import pytest
 from sim_stories import engine, happenings, job, run, times
 
-from policies.fair import Fair
+from policies import fair as policy
 from policies.fcfs import FirstComeFirstServed
 from policies.sjf import ShortestJobFirst
 from sim.cost import Unit
@@ -12,7 +12,7 @@ NEVER = 10**18
 
 
 def fair(max_wait=NEVER, order=FirstComeFirstServed):
-    return Fair(order, max_wait)
+    return policy.fair(order, max_wait)
 
 
 def flood(tenant, count, arrival=0, output=1):
@@ -133,7 +133,7 @@ def test_a_prompt_is_charged_once():
     requests = [job("A1", 3, tenant="A"), job("A2", 3, tenant="A")]
     log = run(requests, engine(slots=2, pages=3, page_size=1, order=order), Unit(10))
     assert [event.who for event in happenings(log, "preempted")] == ["A2"]
-    assert order.tenants["A"].service(log.steps) == 2 * 1 + 2 * 6
+    assert order.inner.tenants["A"].service(log.steps) == 2 * 1 + 2 * 6
 
 
 def test_within_a_tenant_the_wrapped_order_decides():

@@ -3,20 +3,26 @@
 import pytest
 from sim_stories import engine, happenings, job, jobs, run
 
-from policies.fair import Fair
 from policies.fcfs import FirstComeFirstServed
-from policies.registry import build, names, predictor, resolve
+from policies.max_wait import MaxWait
+from policies.registry import POLICIES, build, names, predictor, resolve
 from policies.sjf import ShortestJobFirst
 from sim.request import SECOND
 
 
-def test_the_names():
-    assert names() == ["fcfs", "sjf", "fair", "priority"]
+def test_every_policy_has_a_name_a_line_and_a_size_of_zero():
+    assert len(set(names())) == len(names()) >= 19
+    for name in names():
+        about = POLICIES[name].about
+        assert about.endswith(".")
+        assert "\n" not in about
+        assert len(build(name, {}, seed=0)) == 0
+        assert list(build(name, {}, seed=0)) == []
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("fcfs", FirstComeFirstServed), ("sjf", ShortestJobFirst), ("fair", Fair)],
+    [("fcfs", FirstComeFirstServed), ("sjf", ShortestJobFirst), ("fair", MaxWait)],
 )
 def test_each_builds_a_fresh_order(name, kind):
     first, second = build(name, {}, seed=0), build(name, {}, seed=0)
@@ -28,12 +34,12 @@ def test_each_builds_a_fresh_order(name, kind):
 def test_fair_wraps_sjf_and_caps_at_thirty_seconds_unless_told_otherwise():
     order = build("fair", {}, seed=0)
     assert order.max_wait == 30 * SECOND
-    assert isinstance(order.new_queue(), ShortestJobFirst)
+    assert isinstance(order.inner.new_queue(), ShortestJobFirst)
     order = build("fair", {"order": "fcfs", "max_wait": 5}, seed=0)
     assert order.max_wait == 5
-    assert isinstance(order.new_queue(), FirstComeFirstServed)
+    assert isinstance(order.inner.new_queue(), FirstComeFirstServed)
     order = build("fair", {"order": {"sjf": {"predict": "prompt"}}}, seed=0)
-    assert order.new_queue().predict.name == "prompt"
+    assert order.inner.new_queue().predict.name == "prompt"
 
 
 def test_defaults_are_made_explicit():
