@@ -1,46 +1,31 @@
-"""A whole run: requests arrive, a replica works, the log comes out. Knows no file and no policy."""
+"""A whole run: clients send requests, a replica works, the log comes out. Knows no file and no policy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
-import simpy
-
+from sim.clients import Clients, OpenLoop
 from sim.cost import StepCost
 from sim.events import EventLog, Kind
-from sim.replica import ARRIVAL, CANCELLATION, TIMEOUT, At, Clock, Replica
+from sim.replica import CANCELLATION, TIMEOUT, At, Clock, Replica
 from sim.request import Request, Sequence
 from sim.scheduler import Scheduler
 
 
-class Arrivals:
-    """Sends each request to the replica at its instant."""
+class Gateway:
+    """Passes requests on to the replica, and ends them when their client gives up."""
 
-    def __init__(self, env: Clock, requests: Iterator[Request], replica: Replica) -> None:
+    def __init__(self, env: Clock, replica: Replica) -> None:
         self.env = env
-        self.requests = requests
         self.replica = replica
-        self.due: Request | None = None
-        self.expect_next()
 
-    def expect_next(self) -> None:
-        """Schedule the next arrival. Raises ValueError if it lies in the past."""
-        self.due = next(self.requests, None)
-        if self.due is None:
-            return
-        delay = self.due.arrival - self.env.now
-        if delay < 0:
-            raise ValueError(f"request {self.due.id} arrives before the one ahead of it; expected order of arrival")
-        At(self.env, delay, ARRIVAL, self.arrive)
-
-    def arrive(self, _: simpy.Event) -> None:
-        """One request arrives; the next is scheduled first, so that all of one instant precede its plan."""
-        request = self.due
-        assert request is not None
-        self.expect_next()
+    def send(self, request: Request) -> bool:
+        """A request enters now; whether it was taken, not rejected."""
         seq = self.replica.submit(request)
-        if seq is not None:
-            self.set_limits(seq)
+        if seq is None:
+            return False
+        self.set_limits(seq)
+        return True
 
     def set_limits(self, seq: Sequence) -> None:
         """Schedule when the client of a request gives up on it."""
@@ -59,20 +44,22 @@ class Arrivals:
 
 
 def simulate(
-    requests: Iterable[Request],
+    requests: Iterable[Request] | Clients,
     scheduler: Scheduler,
     cost: StepCost,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> EventLog:
-    """Run the requests, which come in order of arrival, to the end of the last; returns the log.
+    """Run to the end of the last request; returns the log.
 
+    Requests come in order of arrival, each on its schedule, or from clients that react to what becomes of them.
     `macro=False` makes every step an event of its own: the reference, slower, with the same log.
     `progress` is told now and then how many requests have ended.
     """
+    clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)
-    replica = Replica(env, scheduler, cost, macro)
-    Arrivals(env, iter(requests), replica)
+    replica = Replica(env, scheduler, cost, macro, on_end=clients.ended if clients.react else None)
+    clients.start(env, Gateway(env, replica).send)
     if progress is None:
         env.run()
     else:

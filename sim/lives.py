@@ -55,6 +55,12 @@ class Lives:
         return self.when(Kind.QUEUED)
 
     @cached_property
+    def client_wait(self) -> Integers:
+        """How long each request was held back by its client, from its arrival to queue entry."""
+        arrivals = np.array([request.arrival for request in self.log.requests], np.int64)
+        return np.where(self.queued == NEVER, NEVER, self.queued - arrivals)
+
+    @cached_property
     def admitted(self) -> Integers:
         """First admission: a preemption never restarts the wait."""
         return self.when(Kind.ADMITTED, first=True)

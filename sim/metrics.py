@@ -192,6 +192,7 @@ def summary(log: EventLog, objectives: Mapping[str, Nanoseconds] | None = None) 
         },
         **latency_summary(lives, latencies, everyone),
         "max_itl_s": describe(latencies["max_itl_s"]),
+        "client_wait_s": describe(seconds(lives.client_wait)),
         "tenants": tenant_summary(lives, latencies),
     }
 
@@ -220,6 +221,7 @@ def requests_frame(log: EventLog) -> pd.DataFrame:
             "reason": pd.array([log.reasons[r] if r != NEVER else "" for r in lives.rejection], dtype="str"),
             **{name: pd.arrays.IntegerArray(times.copy(), times == NEVER) for name, times in stamps.items()},
             "preemptions": lives.preemptions,
+            "client_wait_s": seconds(lives.client_wait),
             **request_latencies(lives),
         }
     )

@@ -62,11 +62,20 @@ class Replica:
     started (the tail), and what is planned now follows it.
     """
 
-    def __init__(self, env: Clock, scheduler: Scheduler, cost: StepCost, macro: bool = True) -> None:
+    def __init__(
+        self,
+        env: Clock,
+        scheduler: Scheduler,
+        cost: StepCost,
+        macro: bool = True,
+        on_end: Callable[[Sequence], None] | None = None,
+    ) -> None:
+        """`on_end` hears of every request that ends, at the instant it does."""
         self.env = env
         self.scheduler = scheduler
         self.cost = cost
         self.macro = macro
+        self.on_end = on_end
         self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None
         self.following: Batch | None = None
@@ -92,6 +101,7 @@ class Replica:
         if self.flying is not None:
             self.catch_up(self.flying)
         self.scheduler.abort(seq, self.env.now, kind)
+        self.tell()
         self.heed()
 
     def heed(self) -> None:
@@ -100,6 +110,13 @@ class Replica:
             self.plan_at_boundary(self.env.now)
         if self.must_plan:
             self.settle()
+
+    def tell(self) -> None:
+        """Let whoever sent them know of the requests that have just ended."""
+        departed, self.scheduler.departed = self.scheduler.departed, []
+        if self.on_end is not None:
+            for seq in departed:
+                self.on_end(seq)
 
     def settle(self) -> None:
         """If a plan is due, make it now, once, after every other event of this instant."""
@@ -118,6 +135,8 @@ class Replica:
         batch = self.scheduler.plan(now)
         while batch.preempted and not batch.tokens and self.flying is None:
             batch = self.scheduler.plan(now)
+        if self.scheduler.departed:
+            self.tell()
         if not batch.tokens:
             return
         if self.macro and batch.repeat > 1:
@@ -165,6 +184,8 @@ class Replica:
             self.flying = None
             self.must_plan = True
             self.scheduler.commit(batch, self.env.now, durations)
+            if self.scheduler.departed:
+                self.tell()
             return
         if len(durations) > 1:
             self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
@@ -186,6 +207,8 @@ class Replica:
         self.flying = self.following = None
         self.in_tail = False
         self.scheduler.commit(batch, now, batch.durations)
+        if self.scheduler.departed:
+            self.tell()
         if following is not None:
             self.begin(following, now)
         else:

@@ -27,8 +27,9 @@ class Request:
     the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else
     must agree for two equal prompts to have equal KV pages.
 
-    A client may give up: `cancel_after` so long after its arrival, or once it has `cancel_tokens` tokens; and
-    it may time out, when it still waits `queue_timeout` after its arrival or has not ended `timeout` after it.
+    A client may give up: `cancel_after` so long after it has sent the request, or once it has `cancel_tokens`
+    tokens; and the request may time out, when it still waits `queue_timeout` after that or has not ended `timeout`
+    after it.
 
     Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose
     length is not the prompt's, or a limit of the client's below 1.

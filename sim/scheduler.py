@@ -133,6 +133,7 @@ class Scheduler:
         self.riding: list[Sequence] = []  # finished, and in one step more
         self.abandoned: list[Sequence] = []  # running, and their client has given up since the last plan
         self.unsettled = False  # the last arrival or abort could change what runs
+        self.departed: list[Sequence] = []  # ended, and not yet told to whoever sent them; the driver empties it
         self.admissions = 0
         self.latest_past_prefill = -1  # admission number; who was admitted later can only be prefilling
         self.over = 0  # running sequences that have all their tokens
@@ -178,6 +179,7 @@ class Scheduler:
         seq.ended = True
         self.log.event(now, kind, seq.index, self.log.steps)
         self.log.ended += 1
+        self.departed.append(seq)
         if seq.serial in self.running:
             self.abandoned.append(seq)
             self.unsettled = True
@@ -632,6 +634,7 @@ class Scheduler:
         else:
             self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
         self.log.ended += 1
+        self.departed.append(seq)
 
     def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
         """Write that a sequence has left; under late harvest only now is it known to have ended."""

@@ -1,0 +1,144 @@
+"""Who sends the requests, and when: on schedule, through a window, or each client after its last answer.
+
+Knows nothing of engines: it sends through a callable and hears of every end.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from sim.replica import ARRIVAL, At, Clock
+from sim.request import Nanoseconds, Request, Sequence
+
+Send = Callable[[Request], bool]
+"""Sends a request now; whether it was taken, not rejected."""
+
+
+class Clients(ABC):
+    """Sends requests by `send` once it is started; those that `react` hear of the end of every one taken."""
+
+    react = False
+    env: Clock
+    send: Send
+
+    def start(self, env: Clock, send: Send) -> None:
+        """Begin, at the present instant."""
+        self.env, self.send = env, send
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Schedule what comes first."""
+
+    def ended(self, seq: Sequence) -> None:
+        """A request that was taken has ended now."""
+
+
+class OpenLoop(Clients):
+    """Requests come on their own schedule, whatever becomes of those before.
+
+    Raises ValueError for requests that are not in order of arrival.
+    """
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self.requests: Iterator[Request] = iter(requests)
+        self.due: Request | None = None
+
+    def begin(self) -> None:
+        """Expect the first arrival."""
+        self.expect_next()
+
+    def expect_next(self) -> None:
+        """Schedule the next arrival."""
+        self.due = next(self.requests, None)
+        if self.due is None:
+            return
+        delay = self.due.arrival - self.env.now
+        if delay < 0:
+            raise ValueError(f"request {self.due.id} arrives before the one ahead of it; expected order of arrival")
+        At(self.env, delay, ARRIVAL, self.arrive)
+
+    def arrive(self, _: object) -> None:
+        """One request arrives; the next is scheduled first, so that all of one instant precede its plan."""
+        request = self.due
+        assert request is not None
+        self.expect_next()
+        self.take(request)
+
+    def take(self, request: Request) -> None:
+        """What to do with a request that is due."""
+        self.send(request)
+
+
+class Window(OpenLoop):
+    """At most `size` requests in flight: one that comes then waits at the client, first come, first sent.
+
+    A request keeps its arrival; it enters the engine's queue when it is sent. Raises ValueError unless `size` is at
+    least 1.
+    """
+
+    react = True
+
+    def __init__(self, requests: Iterable[Request], size: int) -> None:
+        if size < 1:
+            raise ValueError(f"window is {size}; expected at least 1")
+        super().__init__(requests)
+        self.size = size
+        self.in_flight = 0
+        self.held_back: deque[Request] = deque()
+
+    def take(self, request: Request) -> None:
+        """Send it, or hold it back."""
+        self.held_back.append(request)
+        self.send_on()
+
+    def ended(self, seq: Sequence) -> None:
+        """There is room for one more, at this very instant."""
+        self.in_flight -= 1
+        if self.held_back:
+            At(self.env, 0, ARRIVAL, lambda _: self.send_on())
+
+    def send_on(self) -> None:
+        """Send as many as the window allows."""
+        while self.held_back and self.in_flight < self.size:
+            self.in_flight += self.send(self.held_back.popleft())
+
+
+class ClosedLoop(Clients):
+    """`clients` clients share a list of requests: each sends the next one, waits for its end, thinks, and so on.
+
+    A request's own arrival is not used: it arrives when it is sent. `think` are the thinking times in ns, one after
+    each request in the order of sending. A rejected request counts as ended. Raises ValueError unless `clients` is at
+    least 1.
+    """
+
+    react = True
+
+    def __init__(self, requests: Iterable[Request], clients: int, think: Iterable[Nanoseconds]) -> None:
+        if clients < 1:
+            raise ValueError(f"clients is {clients}; expected at least 1")
+        self.requests: Iterator[Request] = iter(requests)
+        self.clients = clients
+        self.think: Iterator[Nanoseconds] = iter(think)
+
+    def begin(self) -> None:
+        """All clients send at once."""
+        for _ in range(self.clients):
+            At(self.env, 0, ARRIVAL, self.send_next)
+
+    def send_next(self, _: object) -> None:
+        """A client sends the next request, if there is one."""
+        request = next(self.requests, None)
+        if request is not None and not self.send(replace(request, arrival=self.env.now)):
+            self.reflect()
+
+    def ended(self, seq: Sequence) -> None:
+        """A client has its answer."""
+        self.reflect()
+
+    def reflect(self) -> None:
+        """A client thinks, then sends the next."""
+        At(self.env, next(self.think), ARRIVAL, self.send_next)
