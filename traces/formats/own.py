@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,12 @@ def load(path: Path, about: dict[str, Any]) -> Trace:
             )
             before += part["rows"]
         report = Report(**about["report"])
+        trace = Trace(report=report, **about["fields"])
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: damaged: {' '.join(str(error).split())}") from None
     report.file, report.changed, report.dropped = str(path), Counter(report.changed), Counter(report.dropped)
     workload, measurements = frames.pop("workload", None), frames.pop("measurements", None)
-    return Trace(about["kind"], report, workload, measurements, frames, about["block_size"], about["local_blocks"])
+    return replace(trace, workload=workload, measurements=measurements, tables=frames)
 
 
 def restored(column: Any, kind: str) -> Any:
