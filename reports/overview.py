@@ -63,7 +63,8 @@ def latency_table(summary: Mapping[str, Any]) -> Table:
     table.add_column("latency", no_wrap=True)
     for header in ("n", "mean", "p50", "p90", "p95", "p99", "max"):
         table.add_column(header, justify="right", no_wrap=True)
-    for key, name in LATENCIES.items():
+    held_back = {"client_wait_s": "at client"} if summary["client_wait_s"]["max"] else {}
+    for key, name in (held_back | LATENCIES).items():
         found = summary[key]
         times = (duration(found[statistic]) for statistic in ("mean", "p50", "p90", "p95", "p99", "max"))
         table.add_row(name, f"{found['n']:,}", *times)

@@ -19,10 +19,10 @@ class StaticScheduler(Scheduler):
 
     closed = True
 
-    def __init__(self, policy: Policy, pool: PagePool, *, slots: int) -> None:
+    def __init__(self, policy: Policy, pool: PagePool, *, slots: int, queue_limit: int | None = None) -> None:
         if not policy.admission.reserves:
             raise ValueError("static batching needs an admission rule that reserves pages")
-        super().__init__(policy, pool, slots=slots, token_budget=1)
+        super().__init__(policy, pool, slots=slots, token_budget=1, queue_limit=queue_limit)
         self.longest = 0
         self.formed_at = 0
 

@@ -17,6 +17,7 @@ from sim.prefix import PrefixPool
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
+from slotstep.crowd import clients, limited
 from slotstep.plain import plain, written
 from slotstep.result import Result
 from slotstep.workload import check as check_workload
@@ -36,8 +37,9 @@ def run(
 
     `progress` hears now and then how many requests have ended. Raises as `requests` does.
     """
+    sent = limited(requests(scenario) if workload is None else workload, scenario.limits)
     log = simulate(
-        requests(scenario) if workload is None else workload,
+        clients(sent, scenario.clients),
         scheduler(scenario),
         cost(scenario),
         macro=scenario.engine.macro,
@@ -74,7 +76,7 @@ def scheduler(scenario: Scenario) -> Scheduler:
     pages = engine.pages * engine.page_size // size
     policy = Policy(order(scenario), admission(engine), policies.victim(scenario.policy.name))
     if engine.batching == "static":
-        return StaticScheduler(policy, PagePool(pages, size), slots=engine.slots)
+        return StaticScheduler(policy, PagePool(pages, size), slots=engine.slots, queue_limit=scenario.limits.queue)
     pool = PagePool(pages, size)
     if engine.share is not None:
         pool = PrefixPool(pages, size, engine.share, repr((engine.model, engine.positions)))
@@ -91,6 +93,7 @@ def scheduler(scenario: Scenario) -> Scheduler:
         max_active=engine.max_active,
         chunk_limit=engine.chunk_limit,
         chunk_limit_adapts=engine.chunk_limit_adapts,
+        queue_limit=scenario.limits.queue,
         preempt_for_slot=engine.preempt_for_slot,
         max_model_len=engine.max_model_len,
     )

@@ -14,6 +14,7 @@ from pydantic import PrivateAttr, ValidationError, model_validator
 
 from slotstep import document, engine, preset
 from slotstep.complaints import complaint
+from slotstep.crowd import Crowd, Limits
 from slotstep.fields import Label, Section, Seed
 from slotstep.machine import Engine
 from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Objectives, PolicyChoice, Workload
@@ -29,6 +30,8 @@ class Scenario(Section):
 
     name: Label
     workload: Workload
+    clients: Crowd | None = None
+    limits: Limits = Limits()
     engine: Engine = Engine()
     cost: Cost
     policy: PolicyChoice = PolicyChoice.model_validate("fcfs")

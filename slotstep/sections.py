@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from slotstep import document, units
+from slotstep.crowd import Patience
 from slotstep.fields import (
     Block,
     Coefficient,
@@ -55,6 +56,10 @@ class RequestLine(Section):
     blocks: Annotated[tuple[Block, ...], BeforeValidator(sequence)] | None = None
     block_size: Count | None = None
     adapter: Label | None = None
+    cancel_after: Patience | None = None
+    cancel_tokens: Count | None = None
+    queue_timeout: Patience | None = None
+    timeout: Patience | None = None
 
     @model_validator(mode="before")
     @classmethod

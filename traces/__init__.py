@@ -6,6 +6,5 @@ what, where and what would be right.
 
 from traces.errors import BadInput
 from traces.registry import chunks, detect, load, read
-from traces.table import Trace
 
-__all__ = ["BadInput", "Trace", "chunks", "detect", "load", "read"]
+__all__ = ["BadInput", "chunks", "detect", "load", "read"]

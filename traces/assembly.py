@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -44,8 +45,7 @@ def assemble(pieces: Iterable[Piece]) -> Trace:
     whole.workload = _by_arrival(whole.workload, report)
     whole.measurements = _by_time(whole.measurements)
     _count_from_zero(whole, {}, first=False)
-    _remark(whole.workload, report)
-    return _trace(whole)
+    return replace(_trace(whole), tick_ns=_remark(whole.workload, report))
 
 
 def _trace(piece: Piece) -> Trace:
@@ -159,17 +159,20 @@ def _count_from_zero(piece: Piece, zeros: dict[tuple[str, str], int], first: boo
             frame[name] = frame[name] - shift
 
 
-def _remark(frame: pd.DataFrame | None, report: Report) -> None:
-    """Note how many requests arrive together, and whether arrivals are snapped to ticks."""
+def _remark(frame: pd.DataFrame | None, report: Report) -> int:
+    """Note how many requests arrive together, and whether arrivals are snapped to ticks: their distance, or 0."""
     if frame is None or "arrival_ns" not in frame or len(frame) < 2:
-        return
+        return 0
     gaps = np.diff(frame["arrival_ns"].to_numpy())[np.diff(_runs(frame)) == 0]
     ties = int((gaps == 0).sum())
     if ties:
-        report.note(f"{ties:,} requests arrive at the same instant as the one before; the file's order is kept")
+        report.note(f"arrivals at the same instant as the one before: {ties:,}; they keep the file's order")
     instants = len(frame) - ties
-    if len(frame) >= FEW and len(frame) >= 2 * instants > 2:
-        report.note(
-            f"arrivals are snapped to {instants:,} instants, about {np.median(gaps[gaps > 0]) / 1e9:g} s apart: gaps "
-            "say nothing of shorter times; jitter within the tick spreads them"
-        )
+    if len(frame) < FEW or not len(frame) >= 2 * instants > 2:
+        return 0
+    tick = int(np.median(gaps[gaps > 0]))
+    report.note(
+        f"arrivals are snapped to {instants:,} instants, about {tick / 1e9:g} s apart: gaps say nothing of shorter "
+        "times; jitter within the tick spreads them"
+    )
+    return tick

@@ -64,9 +64,9 @@ def workload(frame: pd.DataFrame, block_size: int, local: bool, timed: bool = Tr
     if "output" in frame:
         pair = (frame[name].to_numpy(np.int64) for name in ("prompt", "output"))
         found["rank_correlation"] = statistics.rank_correlation(*pair)
-    if "tenant" in frame:
+    if "tenant" in frame and frame["tenant"].notna().any():
         found["tenants"] = tenants(frame)
-    if "session" in frame:
+    if "session" in frame and frame["session"].notna().any():
         turns = frame["session"].value_counts()
         found["sessions"] = {"count": len(turns), "turns_mean": float(turns.mean()), "turns_max": int(turns.max())}
     content = prompts(frame, block_size, local) if times is not None else None
@@ -90,7 +90,7 @@ def prompts(frame: pd.DataFrame, block_size: int, local: bool) -> tuple[list[Pro
 
 def tenants(frame: pd.DataFrame) -> dict[str, Any]:
     """How many tenants, and the largest ones: requests, share of them, mean lengths."""
-    groups = frame.groupby("tenant", sort=False)
+    groups = frame.groupby(frame["tenant"].fillna("default").astype(str), sort=False)
     counts = groups.size().sort_values(ascending=False, kind="stable")
     means = {name: groups[name].mean() for name in ("prompt", "output") if name in frame}
     return {

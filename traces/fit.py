@@ -264,11 +264,11 @@ def left_out(frame: pd.DataFrame) -> list[str]:
     lines = []
     if "tenant" in frame and (tenants := frame["tenant"].nunique()) > 1:
         lines.append(f"{tenants} tenants: the law is of one")
-    if "session" in frame:
+    if "session" in frame and frame["session"].notna().any():
         lines.append(f"{frame['session'].nunique()} sessions: requests of the law are independent")
     if "blocks" in frame or "tokens" in frame:
         lines.append("what the prompts say: those of the law share nothing")
-    if "max_output" in frame:
+    if "max_output" in frame and frame["max_output"].notna().any():
         lines.append("declared limits: those of the law are the outputs")
     return lines
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sim.request import Request
 from traces.errors import BadInput, nearest
-from traces.table import Trace
+
+if TYPE_CHECKING:
+    from sim.request import Request
+    from traces.table import Trace
 
 FORMATS = {
     "azure": "traces.formats.azure",

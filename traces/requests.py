@@ -10,6 +10,7 @@ from sim.request import Request
 from traces.errors import BadInput, known_keys, shown, whole_within
 from traces.limits import LATEST, MAX_TOKENS
 
+PATIENCE = ("cancel_after", "cancel_tokens", "queue_timeout", "timeout")
 KEYS = (
     "id",
     "arrival",
@@ -22,6 +23,7 @@ KEYS = (
     "blocks",
     "block_size",
     "adapter",
+    *PATIENCE,
 )
 
 
@@ -31,7 +33,9 @@ def parse(entries: Sequence[Mapping[str, object]], where: str = "requests") -> l
     An entry has `output` (tokens) and may have `id` (default: its position, "1" for the first), `arrival`
     (integer nanoseconds, 0), `prompt` (tokens; the length of its content, else 1), `max_output` (tokens, the
     output), `tenant` ("default"), `priority` (0, the smaller the more urgent) and `adapter`; what the prompt
-    says is a list of `tokens`, or of `blocks` of `block_size` tokens each, the last one perhaps partial.
+    says is a list of `tokens`, or of `blocks` of `block_size` tokens each, the last one perhaps partial. Its
+    client may give up after `cancel_after` ns or `cancel_tokens` tokens, and it may time out: `queue_timeout`,
+    `timeout` (ns).
     Numbers serve as ids and names too. Raises BadInput naming the entry, counted from 0 as in
     `requests.0.output`, for a missing, unknown or impossible value and for an id that an earlier one has.
     """
@@ -81,6 +85,7 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
         blocks=blocks,
         block_size=block_size,
         adapter=_name(entry, "adapter", place, "") if "adapter" in entry else "",
+        **{key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry},
     )
 
 

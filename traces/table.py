@@ -90,6 +90,8 @@ class Trace:
     `kind` is the most it can serve for: a "workload" can be replayed (it may hold measurements too), "lengths" has
     no arrivals, "rates" no requests, and "measurements" no lengths or arrivals to replay. `block_size` is the number
     of tokens of a full block, 0 without blocks; `local_blocks` says that equal ids in two sessions mean nothing.
+    `tick_ns` is the distance of the instants that arrivals are snapped to, 0 if they are not: jitter of that width
+    spreads them.
     """
 
     kind: Kind
@@ -99,6 +101,7 @@ class Trace:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     block_size: int = 0
     local_blocks: bool = False
+    tick_ns: int = 0
 
     @property
     def runs(self) -> list[str]:

@@ -48,9 +48,9 @@ def chunks(path: Path) -> Iterator[Piece]:
         free = np.array([cost == 0 for cost in rows.values("cost")], bool)
         cached |= ~uncreated & free & ((arrival - created) / 1e9 > CACHED_BEFORE_S)
         if cached.any():
-            report.note(f"{int(cached.sum()):,} replies came from the gateway's cache: they cost no engine time")
+            report.note(f"replies from the gateway's cache: {int(cached.sum()):,}; they cost no engine time")
         if probes := _probes(rows, output):
-            report.note(f"{probes:,} sessions begin with a probe of 1 output token")
+            report.note(f"sessions that begin with a probe of 1 output token: {probes:,}")
         names = [str(name).rpartition("/")[2] if name else None for name in rows.values("model")]
         cut = sum(name != model for name, model in zip(names, rows.values("model"), strict=True))
         report.change("the provider's prefix is cut from the model's name", cut)

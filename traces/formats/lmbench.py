@@ -54,7 +54,8 @@ def chunks(path: Path) -> Iterator[Piece]:
         rows.check()
         run = pc.binary_join_element_wise(*(rows.texts(name) for name in NEEDED[:3]), "/")
         counts.update(zip(rows.texts("scenario").to_pylist(), run.to_pylist(), strict=True))
-        session = text(rows.texts("user_id")) if "user_id" in rows.names else None
+        users = rows.texts("user_id") if "user_id" in rows.names else None
+        session = None if users is None else text(pc.replace_substring_regex(users, r"\.0+$", ""))
         e2e = (end - sent) / 1e9
         kept = replayable(rows, report, prompt, output, ("prompt_tokens", "generation_tokens"))
         workload = columns(rows, kept, run=text(run), arrival_ns=sent, prompt=prompt, output=output, session=session)

@@ -37,7 +37,7 @@ def matches(head: Head) -> bool:
 
 def chunks(path: Path) -> Iterator[Piece]:
     """The workload, with blocks where the file has them."""
-    turns = Turns(path)
+    turns = Turns()
     for rows in read_jsonl(path):
         report = Report(str(path), rows=len(rows))
         prompt = rows.whole("input_length", empty=0)
@@ -47,7 +47,8 @@ def chunks(path: Path) -> Iterator[Piece]:
         blocks = covering(rows, "hash_ids", prompt, BLOCK, report)
         rows.check()
         session = [None if value is None else str(value) for value in rows.values("session_id")]
-        arrival, turn, parent = turns.place(rows, time, ~untimed, delay, ~undelayed, session)
+        timeless = untimed.all() and undelayed.all() and not turns.timed
+        arrival, turn, parent = turns.place(rows, time, ~untimed | timeless, delay, ~undelayed, session)
         waits = ~undelayed & (turn > 0)
         report.change("arrives a delay after the turn before: its earliest possible time is kept", int(waits.sum()))
         unknown = rows.empty("input_length")
@@ -55,12 +56,13 @@ def chunks(path: Path) -> Iterator[Piece]:
         unasked = rows.empty("output_length") & ~unknown
         report.drop("has no output_length", int(unasked.sum()))
         kept = replayable(rows, report, prompt, output, ("input_length", "output_length"), ~unknown & ~unasked)
+        turns.timed |= not timeless
         in_session = any(name is not None for name in session)
         local = "local" in rows.values("hash_id_scope")
         frame = columns(
             rows,
             kept,
-            arrival_ns=arrival,
+            arrival_ns=None if timeless else arrival,
             prompt=prompt,
             output=output,
             session=text(session) if in_session else None,
@@ -75,8 +77,8 @@ def chunks(path: Path) -> Iterator[Piece]:
 class Turns:
     """Where each session has come to: its turns so far, and the earliest possible time of the last."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self) -> None:
+        self.timed = False
         self.counts: Counter[str] = Counter()
         self.last: dict[str, tuple[int, int]] = {}
 
@@ -89,7 +91,7 @@ class Turns:
         delayed: np.ndarray,
         session: list[str | None],
     ) -> tuple[np.ndarray, np.ndarray, list[str | None]]:
-        """Arrival (ns), turn and the id of the turn before, per row.
+        """Arrival (ns), turn and the id of the turn before, per row; delays are from the end of the turn before.
 
         Raises BadInput for a row with neither a time nor, in a session, a turn before it.
         """
@@ -98,9 +100,9 @@ class Turns:
         for row, name in enumerate(session):
             before = self.last.get(name) if name is not None else None
             if not timed[row]:
-                if before is None and (name is None or delayed[row]):
+                if before is None:
                     raise BadInput(f"{rows.place(row)}: timestamp is missing; expected milliseconds")
-                arrival[row] = (before[0] if before else 0) + (delay[row] if delayed[row] else 0)
+                arrival[row] = before[0] + (delay[row] if delayed[row] else 0)
             if name is None:
                 continue
             turn[row] = self.counts[name]

@@ -1,0 +1,109 @@
+"""Clients and limits in a scenario file: how requests are sent, and when they end early."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+import slotstep
+from slotstep import document
+from slotstep.result import Result
+from traces.errors import BadInput
+
+THREE: dict[str, Any] = {
+    "workload": {"requests": [{"id": name, "output": 3} for name in "abc"]},
+    "engine": {"slots": 4},
+    "cost": {"unit": "10ms"},
+}
+
+
+def run(*settings: str) -> Result:
+    """Three requests of three tokens at 0, four slots, steps of 10 ms, with overrides."""
+    mapping = deepcopy(THREE)
+    document.override(mapping, settings)
+    return slotstep.parse(mapping, source="chat.yaml").run()
+
+
+def ends(result: Result) -> dict[str, float]:
+    """When each request ended, in ms."""
+    return {name: ended / 1e6 for name, ended in zip(result.requests.id, result.requests.ended_ns, strict=True)}
+
+
+def test_a_window_holds_requests_back() -> None:
+    result = run("clients.window=2")
+    assert ends(result) == {"a": 30, "b": 30, "c": 60}
+    assert result.summary["client_wait_s"]["max"] == pytest.approx(0.03)
+    assert result.summary["wait_s"]["max"] == 0
+
+
+def test_a_closed_loop_sends_the_next_after_the_answer_and_a_thought() -> None:
+    result = run("clients.closed={clients: 1, think: 5ms}")
+    assert ends(result) == {"a": 30, "b": 65, "c": 100}
+    assert result.summary["client_wait_s"]["max"] == 0
+
+
+def test_limits_hold_for_requests_that_state_none() -> None:
+    result = run("limits.timeout=25ms", "workload.requests.1.timeout=1s", "workload.requests.2.cancel_after=11ms")
+    assert dict(zip(result.requests.id, result.requests.status, strict=True)) == {
+        "a": "timed_out",
+        "b": "finished",
+        "c": "cancelled",
+    }
+    assert result.requests.tokens.tolist() == [2, 3, 1]
+
+
+def test_a_client_may_leave_with_its_tokens() -> None:
+    assert run("workload.requests.0.cancel_tokens=2").requests.tokens.tolist() == [2, 3, 3]
+
+
+def test_a_full_queue_rejects() -> None:
+    result = run(
+        "limits.queue=1", "engine.slots=1", "workload.requests.1.arrival=5ms", "workload.requests.2.arrival=6ms"
+    )
+    assert result.summary["rejections"] == {"queue is full": 1}
+    assert result.summary["requests"]["rejected"] == 1
+
+
+def test_the_queue_of_a_static_engine_has_a_limit_too() -> None:
+    result = run(
+        "limits.queue=1",
+        "engine.batching=static",
+        "workload.requests.1.arrival=5ms",
+        "workload.requests.2.arrival=6ms",
+    )
+    assert result.summary["rejections"] == {"queue is full": 1}
+
+
+def test_time_in_the_queue_has_a_limit_of_its_own() -> None:
+    result = run("limits.queue_timeout=20ms", "engine.slots=2")
+    assert result.summary["requests"]["timed_out"] == 1
+    assert ends(result)["c"] == 20
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("clients={}", "clients: found neither; expected one of closed and window"),
+        ("clients={window: 2, closed: {clients: 1}}", "clients: found both; expected one of closed and window"),
+        ("clients.windw=2", "clients.windw: unknown key; did you mean clients.window?"),
+        ("clients.window=0", "clients.window: found 0; expected a whole number of at least 1"),
+        ("limits.timeout=0s", "limits.timeout: found 0; expected a duration above 0"),
+        ("workload.requests.0.cancel_tokens=0", "requests.0.cancel_tokens: found 0; expected a whole number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
+    with pytest.raises(BadInput, match=r"chat\.yaml: ") as error:
+        run(setting)
+    assert complaint in str(error.value)
+
+
+def test_the_resolved_scenario_keeps_clients_and_limits() -> None:
+    settings = ("clients.closed={clients: 3, think: 5ms}", "limits={queue: 9, timeout: 1m}")
+    mapping = deepcopy(THREE)
+    document.override(mapping, settings)
+    scenario = slotstep.parse(mapping)
+    again = slotstep.parse(scenario.resolved())
+    assert again == scenario
+    assert (again.clients, again.limits) == (scenario.clients, scenario.limits)
