@@ -86,8 +86,9 @@ class TenantRate(Limited):
         return super().head(now, step)
 
     def may_change(self, seq: Sequence, now: Nanoseconds) -> Nanoseconds | None:
-        """When the tenant's bucket holds enough."""
-        return self.buckets[self.group(seq)].holds(self.costs[seq.index])
+        """When the tenant's bucket holds enough, if it does not now."""
+        instant = self.buckets[self.group(seq)].holds(self.costs[seq.index])
+        return instant if instant > now else None
 
     def admitted(self, seq: Sequence, step: int) -> None:
         """Pay, once."""

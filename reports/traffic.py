@@ -94,7 +94,7 @@ def _lengths(axes: Axes, lengths: Mapping[str, Integers]) -> None:
 
 
 def _reuse(axes: Axes, lru: Mapping[int, float] | None) -> None:
-    ink.title(axes, "prefix cache", "share of blocks found, least recently used forgotten")
+    ink.title(axes, "prefix cache", "share of blocks found (LRU)")
     if not lru:
         _nothing(axes)
         return

@@ -19,6 +19,7 @@ from traces.table import Trace
 TOKEN_BLOCK = 16
 MOST_TENANTS = 10
 PILE = 0.01
+COARSE = 0.1
 FAR_OUT = 10
 
 
@@ -126,7 +127,9 @@ def anomalies(frame: pd.DataFrame, found: dict[str, Any]) -> list[str]:
     times = found.get("arrivals")
     if times and times["tick_s"]:
         exactly = "on multiples of" if times["tick_exact"] else "in groups about every"
-        lines.append(f"arrivals come {exactly} {times['tick_s']:g} s: the CV of the gaps is an artefact of the clock")
+        coarse = times["tick_s"] * times["rate"] > COARSE
+        why = ": the CV of the gaps is an artefact of the clock" if coarse else ""
+        lines.append(f"arrivals come {exactly} {times['tick_s']:g} s{why}")
     elif times and times["ties"]:
         lines.append(f"{times['ties']:,} requests arrive at the same instant as the one before")
     if times and found["span_s"] and times["longest_gap_s"] > 0.02 * found["span_s"] and found["rows"] > 1000:

@@ -7,7 +7,20 @@ import pytest
 from scipy import stats
 
 from traces import BadInput
-from traces.synthetic import Bimodal, Empirical, Exponential, Fixed, Geometric, Lognormal, Pareto, Stream
+from traces.synthetic import (
+    Bimodal,
+    Empirical,
+    Exponential,
+    Fixed,
+    Geometric,
+    Lognormal,
+    Pareto,
+    Quantiles,
+    Stream,
+    Uniform,
+    Zipf,
+)
+from traces.synthetic.generator import drawn_together
 
 SEEDS = range(8)
 N = 50_000
@@ -23,6 +36,9 @@ EVERY_LAW = [
     Bimodal(Fixed(5), Lognormal(300, sigma=0.3), 0.8),
     Empirical((3, 5, 9)),
     Empirical((3, 5, 9), (1, 0, 3)),
+    Uniform(5, 40),
+    Zipf(1.2, 500),
+    Quantiles((0, 0.5, 0.9, 1), (10, 20, 400, 1000)),
 ]
 
 
@@ -145,6 +161,58 @@ def test_empirical_draws_values_by_weight():
     assert_mean(Empirical([3, 5, 9]), 17 / 3, 56 / 9)
 
 
+def test_uniform_draws_every_count_alike():
+    assert_distribution(sample(Uniform(1, 12), 3), lambda k: 1 / 12, last=11)
+    assert set(sample(Uniform(7, 9), 0).tolist()) == {7, 8, 9}
+    assert set(sample(Uniform(7, 7), 0, 9).tolist()) == {7}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
+def test_zipf_is_a_power_of_the_rank(alpha):
+    total = sum(k**-alpha for k in range(1, 31))
+    assert_distribution(sample(Zipf(alpha, 30), 4), lambda k: k**-alpha / total, last=5)
+    assert sample(Zipf(0.0, 30), 4).max() == 30
+
+
+def test_quantiles_are_met_and_uniform_in_between():
+    law = Quantiles((0, 0.5, 0.9, 1), (1000, 2000, 40_000, 100_000))
+    drawn = sample(law, 5)
+    expected = stats.rv_histogram((np.array([0.5, 0.4, 0.1]), np.array([1000, 2000, 40_000, 100_000])), density=False)
+    assert stats.kstest(drawn, expected.cdf).pvalue > 1e-4
+    assert law.quantile(np.array([0, 0.25, 0.5, 0.7])).tolist() == [1000, 1500, 2000, 21_000]
+    assert set(sample(Quantiles((0, 0.5, 1), (7, 7, 7)), 0, 99).tolist()) == {7}
+
+
+@pytest.mark.parametrize("law", EVERY_LAW, ids=repr)
+def test_inversion_gives_the_same_law_and_rises(law):
+    shares = (np.arange(N) + 0.5) / N
+    inverted = law.quantile(shares)
+    assert inverted.dtype == np.int64
+    assert inverted.min() >= 1
+    if not isinstance(law, Bimodal):
+        assert (np.diff(inverted) >= 0).all()
+    drawn = sample(law, 11)
+    for value in np.quantile(drawn, [0.05, 0.3, 0.5, 0.9, 0.99]):
+        expected = (inverted <= value).mean()
+        assert abs((drawn <= value).mean() - expected) <= 3.9 * math.sqrt(expected * (1 - expected) / N) + 2 / N
+
+
+@pytest.mark.parametrize("correlation", [-1, -0.5, 0.3, 0.9])
+def test_prompts_and_outputs_go_together_as_their_ranks_do(correlation):
+    found = []
+    for seed in range(8):
+        pair = drawn_together(Lognormal(2e5, cv=1), Pareto(3, 10**5), correlation, Stream(seed, "test"), 20_000)
+        found.append(stats.spearmanr(*pair).statistic)
+    expected = 6 / math.pi * math.asin(correlation / 2)
+    assert abs(np.mean(found) - expected) < 3.9 / math.sqrt(8 * 20_000)
+
+
+def test_correlation_leaves_both_laws_as_they_are():
+    prompt, output = drawn_together(Geometric(20), Uniform(1, 9), 0.8, Stream(3, "test"), N)
+    assert_distribution(prompt, lambda k: 0.05 * 0.95 ** (k - 1), last=60)
+    assert_distribution(output, lambda k: 1 / 9, last=8)
+
+
 def test_a_draw_no_engine_could_hold_is_an_error_and_not_cut():
     with pytest.raises(BadInput, match=r"^test: drew .* tokens; expected at most 2147483648$"):
         sample(Pareto(0.01, 1), 0)
@@ -178,6 +246,16 @@ def test_a_draw_no_engine_could_hold_is_an_error_and_not_cut():
         (Empirical, {"values": [1, 2], "weights": [1]}, "weights has 1 entries; expected one for each of 2"),
         (Empirical, {"values": [1], "weights": [0]}, "weights are all 0; expected at least one above"),
         (Empirical, {"values": [1], "weights": [-1]}, "weights[0] is -1; expected a number from 0"),
+        (Uniform, {"minimum": 5, "maximum": 4}, "maximum is 4; expected a whole number from 5"),
+        (Zipf, {"alpha": 1, "maximum": 10**7}, "maximum is 10000000; expected a whole number from 1 to 1000000"),
+        (Quantiles, {"shares": [0, 1], "values": [5]}, "values has 1 entries; expected one for each of 2 shares"),
+        (
+            Quantiles,
+            {"shares": [0, 0.5], "values": [5, 6]},
+            "shares is (0, 0.5); expected rising numbers",
+        ),
+        (Quantiles, {"shares": [0, 1], "values": [6, 5]}, "values is (6, 5); expected numbers that never fall"),
+        (Quantiles, {"shares": [0, 1], "values": [0, 5]}, "values[0] is 0; expected a number from 1"),
     ],
 )
 def test_an_impossible_law_names_its_field(law, arguments, expected):

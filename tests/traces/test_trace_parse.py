@@ -5,17 +5,30 @@ import pytest
 from traces import BadInput
 from traces.synthetic import (
     AtOnce,
+    Batches,
     Bimodal,
+    Crowd,
+    Diurnal,
     Empirical,
     Exponential,
     Fixed,
     Gamma,
     Geometric,
     Lognormal,
+    Markov,
     Pareto,
+    Piece,
+    Piecewise,
     Poisson,
+    Prefixes,
+    Quantiles,
+    Sessions,
     Synthetic,
     Tenant,
+    Ticks,
+    Uniform,
+    Weibull,
+    Zipf,
     parse,
 )
 
@@ -78,10 +91,53 @@ def test_a_tenant_may_say_nothing_and_a_prompt_is_one_token_by_default():
             {"bimodal": {"first": 10, "second": {"geometric": {"mean": 5}}, "weight": 0.9}},
             Bimodal(Fixed(10), Geometric(5), 0.9),
         ),
+        ({"uniform": {"minimum": 3, "maximum": 5}}, Uniform(3, 5)),
+        ({"zipf": {"alpha": 1.1, "maximum": 99}}, Zipf(1.1, 99)),
+        ({"quantiles": {"shares": [0, 1], "values": [3, 5]}}, Quantiles((0, 1), (3, 5))),
     ],
 )
 def test_every_law_of_lengths_can_be_written(written, law):
     assert parse(mapping(output=written)).output == law
+
+
+@pytest.mark.parametrize(
+    ("written", "law"),
+    [
+        ({"weibull": {"rate": 5, "shape": 0.5}}, Weibull(5, 0.5)),
+        ({"batches": {"rate": 5, "size": 10}}, Batches(5, 10)),
+        ({"diurnal": {"rate": 5, "amplitude": 0.5, "peak": 7}}, Diurnal(5, 0.5, peak=7)),
+        ({"piecewise": [{"rate": 5, "lasts": 9}]}, Piecewise((Piece(5, 9),))),
+        ({"piecewise": {"pieces": [{"rate": 5, "lasts": 9}], "cv": 2}}, Piecewise((Piece(5, 9),), cv=2)),
+        (
+            {"markov": {"states": [{"rate": 5, "lasts": 9}, {"rate": 0, "lasts": 1}]}},
+            Markov((Piece(5, 9), Piece(0, 1))),
+        ),
+        ({"ticks": {"arrivals": {"poisson": 5}, "every": 9}}, Ticks(Poisson(5), 9)),
+    ],
+)
+def test_every_law_of_arrival_can_be_written(written, law):
+    assert parse(mapping(arrivals=written)).arrivals == law
+
+
+def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
+    assert parse(
+        mapping(
+            correlation=0.2,
+            sessions={"turns": {"geometric": 4}, "think": 9, "context": 100},
+            prefixes={"groups": 3, "tokens": 50, "skew": 1},
+            block_size=4,
+            crowd={"tenants": 5},
+        )
+    ) == Synthetic(
+        requests=10,
+        arrivals=Poisson(20),
+        output=Fixed(5),
+        correlation=0.2,
+        sessions=Sessions(Geometric(4), 9, context=100),
+        prefixes=Prefixes(3, Fixed(50), 1),
+        block_size=4,
+        crowd=Crowd(5),
+    )
 
 
 @pytest.mark.parametrize("written", ["at_once", {"at_once": {}}, {"at_once": None}])
@@ -129,6 +185,30 @@ def test_a_backlog_can_be_written(written):
         (
             {"output": {"empirical": {"values": [1, "x"]}}},
             "synthetic.output.empirical.values[1] is 'x'; expected a whole number",
+        ),
+        (
+            {"arrivals": {"markov": [{"rate": 5}]}},
+            "synthetic.arrivals.markov.states.0.lasts is missing",
+        ),
+        (
+            {"arrivals": {"markov": [{"rate": 5, "last": 5}]}},
+            "synthetic.arrivals.markov.states.0.last: unknown key; did you mean lasts?",
+        ),
+        ({"arrivals": {"markov": 5}}, "synthetic.arrivals.markov.states is 5; expected a list such as"),
+        (
+            {"arrivals": {"ticks": {"arrivals": "at_once", "every": 5}}},
+            "synthetic.arrivals.ticks.arrivals is 'at_once'",
+        ),
+        ({"sessions": {"turns": 2}}, "synthetic.sessions.think is missing"),
+        ({"sessions": 3}, "synthetic.sessions is 3; expected keys and values"),
+        ({"sessions": {"turns": 2, "think": -1}}, "synthetic.sessions.think is -1; expected a whole number from 0"),
+        ({"prefixes": {"groups": 0, "tokens": 5}}, "synthetic.prefixes.groups is 0; expected a whole number from 1"),
+        ({"correlation": 2}, "synthetic.correlation is 2; expected a number from -1 to 1"),
+        ({"block_size": 16}, "synthetic.block_size says nothing without sessions or prefixes"),
+        ({"crowd": {"tenants": 2}, "tenants": {"a": {}}}, "synthetic.crowd stands beside tenants"),
+        (
+            {"arrivals": "at_once", "sessions": {"turns": 2, "think": 1}},
+            "synthetic.sessions need arrivals with a rate; found at_once",
         ),
         ({"requests": "1e6"}, "synthetic.requests is '1e6'; expected a whole number from 1 to"),
         ({"duration": 5}, "synthetic.requests is given beside duration; expected either requests or duration"),

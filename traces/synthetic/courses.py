@@ -19,7 +19,7 @@ from traces.errors import BadInput
 from traces.synthetic.streams import Stream
 
 BISECTIONS = 50
-MOST_STAYS = 50_000_000
+MOST_STAYS = 10_000_000
 
 
 class Course(Protocol):

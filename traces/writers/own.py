@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from traces.table import Trace
 from traces.writers.plain import write_bytes
 
 VERSION = 1
+FRAMES = ("workload", "measurements", "tables", "report")
 LISTS = {"integers": pa.list_(pa.int64()), "numbers": pa.list_(pa.float64()), "texts": pa.list_(pa.string())}
 
 
@@ -50,9 +51,7 @@ def write(trace: Trace, path: Path) -> list[str]:
     metadata = {
         "version": VERSION,
         "frames": about,
-        "block_size": trace.block_size,
-        "local_blocks": trace.local_blocks,
-        "kind": trace.kind,
+        "fields": {field.name: getattr(trace, field.name) for field in fields(trace) if field.name not in FRAMES},
         "report": asdict(trace.report),
     }
     table = pa.table(columns).replace_schema_metadata({"slotstep": json.dumps(metadata)})
