@@ -17,7 +17,8 @@ KEY = re.compile(r'"([^"\\]{1,60})"\s*:')
 class Head:
     """The first quarter of a megabyte: `columns` of a first line that may be a CSV header, `keys` of JSON objects.
 
-    `opening` is the first character that is no space, "" for an empty file; `parquet` says it is a parquet file.
+    `opening` is the first character that is no space, "" for an empty file; `parquet` says it is a parquet file, and
+    `remarks` are the keys of what its schema says besides.
     """
 
     opening: str
@@ -25,6 +26,7 @@ class Head:
     keys: frozenset[str]
     text: str
     parquet: bool = False
+    remarks: frozenset[str] = frozenset()
 
     def has_columns(self, *names: str) -> bool:
         """Whether the file starts like a CSV file with all of these columns."""
@@ -48,4 +50,16 @@ def head(path: Path) -> Head:
         except csv.Error:
             columns = ()
     keys = frozenset(KEY.findall(text)) if opening in ("{", "[") else frozenset()
-    return Head(opening, columns, keys, text, data.startswith(source.PARQUET))
+    parquet = data.startswith(source.PARQUET)
+    return Head(opening, columns, keys, text, parquet, _remarks(path) if parquet else frozenset())
+
+
+def _remarks(path: Path) -> frozenset[str]:
+    """The keys of a parquet schema's metadata; none if the file is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return frozenset(key.decode("utf-8", "replace") for key in pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return frozenset()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from traces.table import Trace
 
 FORMATS = {
+    "slotstep": "traces.formats.own",
     "azure": "traces.formats.azure",
     "burstgpt": "traces.formats.burstgpt",
     "mooncake": "traces.formats.mooncake",
@@ -67,6 +68,8 @@ def load(path: Path, kind: str | None = None, columns: Mapping[str, str] | None 
     """
     from traces.assembly import assemble
 
+    if columns is None and (whole := _whole(path, kind)) is not None:
+        return whole
     name, pieces = _pieces(path, kind, columns)
     trace = assemble(pieces)
     trace.report.format = name
@@ -81,6 +84,9 @@ def chunks(path: Path, kind: str | None = None, columns: Mapping[str, str] | Non
     """
     from traces.assembly import stream
 
+    if columns is None and (whole := _whole(path, kind)) is not None:
+        yield whole
+        return
     name, pieces = _pieces(path, kind, columns)
     for trace in stream(pieces):
         trace.report.format = name
@@ -94,6 +100,15 @@ def read(kind: str, path: Path, tenant: str = "default") -> list[Request]:
     finds wrong with the file.
     """
     return load(path, kind).requests(tenant=tenant)
+
+
+def _whole(path: Path, kind: str | None) -> Trace | None:
+    """The trace in a file of our own, which needs no assembly; None for any other."""
+    own = _module("slotstep")
+    if kind not in (None, "slotstep") or (kind is None and detect(path) != "slotstep"):
+        return None
+    found: Trace = own.load(Path(path))
+    return found
 
 
 def _pieces(path: Path, kind: str | None, columns: Mapping[str, str] | None) -> tuple[str, Iterator[Any]]:

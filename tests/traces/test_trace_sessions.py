@@ -1,7 +1,6 @@
 """Conversations and shared system prompts: who says what again, block by block."""
 
 import math
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np

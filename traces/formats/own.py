@@ -14,29 +14,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.errors import BadInput
+from traces.head import Head
 from traces.pieces import STRING, objects
 from traces.report import Report
 from traces.table import Trace
-from traces.writers.own import VERSION
+from traces.writers.own import KEY, VERSION
 
-MAPPER = {pa.int64(): pd.Int64Dtype(), pa.string(): STRING}
+MAPPER = {pa.int64(): pd.Int64Dtype(), pa.string(): STRING, pa.large_string(): STRING}
 
 
-def metadata(path: Path) -> dict[str, Any] | None:
-    """What the file says of itself if it is one of ours, else None."""
+def matches(head: Head) -> bool:
+    """Whether it is a parquet file that bears our mark."""
+    return KEY in head.remarks
+
+
+def load(path: Path) -> Trace:
+    """The trace in the file. Raises BadInput for a file that is not ours, is damaged, or of another version."""
     try:
-        found = (pq.read_schema(path).metadata or {}).get(b"slotstep")
-        about = json.loads(found) if found else {}
-    except (pa.ArrowException, OSError, ValueError):
-        return None
-    return about if isinstance(about, dict) and "frames" in about else None
-
-
-def load(path: Path, about: dict[str, Any]) -> Trace:
-    """The trace in the file, of which `metadata` said `about`.
-
-    Raises BadInput for a version that is not known and for a file that is damaged.
-    """
+        about = json.loads((pq.read_schema(path).metadata or {})[KEY.encode()])
+    except (pa.ArrowException, OSError, KeyError, ValueError):
+        raise BadInput(f"{path}: not a trace that slotstep wrote as parquet") from None
     if about.get("version") != VERSION:
         raise BadInput(f"{path}: version {about.get('version')} of our own format; expected {VERSION}")
     try:

@@ -1,7 +1,7 @@
 """Our own parquet file: a whole Trace, every frame, type and remark, in one table.
 
 The workload's columns bear their own names; those of other frames are called "FRAME.COLUMN", and the column
-`frame` tells the rows apart. The schema's metadata, under "slotstep", say what is not in the columns. The
+`frame` tells the rows apart. The schema's metadata, under KEY, say what is not in the columns. The
 reader is `traces.formats.own`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from traces.table import Trace
 from traces.writers.plain import write_bytes
 
 VERSION = 1
+KEY = "slotstep.trace"
 FRAMES = ("workload", "measurements", "tables", "report")
 LISTS = {"integers": pa.list_(pa.int64()), "numbers": pa.list_(pa.float64()), "texts": pa.list_(pa.string())}
 
@@ -52,9 +53,13 @@ def write(trace: Trace, path: Path) -> list[str]:
         "version": VERSION,
         "frames": about,
         "fields": {field.name: getattr(trace, field.name) for field in fields(trace) if field.name not in FRAMES},
-        "report": asdict(trace.report),
+        "report": {
+            **vars(trace.report),
+            "changed": dict(trace.report.changed),
+            "dropped": dict(trace.report.dropped),
+        },
     }
-    table = pa.table(columns).replace_schema_metadata({"slotstep": json.dumps(metadata)})
+    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(metadata)})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     write_bytes(path, buffer.getvalue())
