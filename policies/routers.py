@@ -5,8 +5,10 @@ Random draws have a stream of their own for each request, named by its id: they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import inf
 from random import Random
 
 from sim.cluster import Load, Router
@@ -73,7 +75,7 @@ class PowerOfTwo:
 
 @dataclass
 class Weighted:
-    """In proportion to weights, as evenly in time as whole requests allow: for replicas that are not equal."""
+    """In proportion to weights, one for each replica, as evenly in time as whole requests allow."""
 
     weights: tuple[float, ...]
     credit: list[float] = field(default_factory=list)
@@ -137,41 +139,45 @@ class PrefixAffinity:
         return None
 
 
-def build(name: str, options: dict[str, object], seed: int) -> Router:
-    """A fresh router by its name. Raises ValueError, in one line, for an unknown name or an impossible option."""
+Options = dict[str, object]
+
+BUILDERS: dict[str, Callable[[Options, int, int], Router]] = {
+    "round_robin": lambda options, seed, replicas: RoundRobin(),
+    "random": lambda options, seed, replicas: Uniform(seed),
+    "least_requests": lambda options, seed, replicas: LeastRequests(),
+    "least_tokens": lambda options, seed, replicas: LeastTokens(),
+    "power_of_two": lambda options, seed, replicas: PowerOfTwo(seed),
+    "weighted": lambda options, seed, replicas: Weighted(weights(options.pop("weights", None), replicas)),
+    "sticky": lambda options, seed, replicas: Sticky(),
+    "prefix": lambda options, seed, replicas: PrefixAffinity(
+        count(options, "tokens", 16), count(options, "tolerance", 8)
+    ),
+}
+
+
+def build(name: str, options: Mapping[str, object], seed: int, replicas: int) -> Router:
+    """A fresh router of so many replicas by its name.
+
+    Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
+    """
+    if name not in BUILDERS:
+        near = get_close_matches(name, BUILDERS, n=1)
+        raise ValueError(
+            f"{name!r} is unknown; " + (f"did you mean {near[0]}?" if near else f"known are {', '.join(BUILDERS)}")
+        )
     rest = dict(options)
-    router: Router
-    if name == "round_robin":
-        router = RoundRobin()
-    elif name == "random":
-        router = Uniform(seed)
-    elif name == "least_requests":
-        router = LeastRequests()
-    elif name == "least_tokens":
-        router = LeastTokens()
-    elif name == "power_of_two":
-        router = PowerOfTwo(seed)
-    elif name == "sticky":
-        router = Sticky()
-    elif name == "weighted":
-        router = Weighted(weights(rest.pop("weights", None)))
-    elif name == "prefix":
-        router = PrefixAffinity(count(rest, "tokens", 16), count(rest, "tolerance", 8))
-    else:
-        raise ValueError(f"{name!r} is unknown; known are {', '.join(NAMES)}")
+    router = BUILDERS[name](rest, seed, replicas)
     if rest:
         raise ValueError(f"{name} has no option {next(iter(rest))!r}")
     return router
 
 
-NAMES = ("round_robin", "random", "least_requests", "least_tokens", "power_of_two", "weighted", "sticky", "prefix")
-
-
-def weights(given: object) -> tuple[float, ...]:
+def weights(given: object, replicas: int) -> tuple[float, ...]:
     """One positive weight for each replica. Raises ValueError for anything else."""
     numbers = given if isinstance(given, list | tuple) else ()
-    if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) or not n > 0 for n in numbers):
-        raise ValueError(f"weights is {given!r}; expected a list of numbers above 0, one for each replica")
+    fine = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < inf for n in numbers)
+    if len(numbers) != replicas or not fine:
+        raise ValueError(f"weights is {given!r}; expected {replicas} numbers above 0, one for each replica")
     return tuple(float(number) for number in numbers)
 
 

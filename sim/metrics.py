@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -247,6 +247,13 @@ def replica_summary(lives: Lives, steps: Mapping[str, int], time: Mapping[str, i
         "preemptions": int(lives.preemptions.sum()),
         "output_tokens": int(lives.tokens.sum()),
     }
+
+
+def of_each(frame: Callable[[EventLog], pd.DataFrame], logs: Sequence[EventLog]) -> pd.DataFrame:
+    """The frame of each replica's log, one under the other, with the replica's number if there are several."""
+    if len(logs) == 1:
+        return frame(logs[0])
+    return pd.concat([frame(log).assign(replica=number) for number, log in enumerate(logs)], ignore_index=True)
 
 
 def requests_frame(log: EventLog) -> pd.DataFrame:
