@@ -100,7 +100,8 @@ def scenarios(draw):
         now += draw(st.sampled_from([0, 0, 0, 3, 20, 150, 1000]))
         prompt, output = draw(st.integers(1, 40)), draw(st.one_of(st.integers(1, 4), st.integers(1, 60)))
         tenant, urgency = draw(st.sampled_from("abc")), draw(st.sampled_from([0, 0, 1]))
-        requests.append(Request(str(place), now, prompt, output, tenant, priority=urgency))
+        patience = draw(st.sampled_from([{}, {}, {"cancel_after": 90}, {"queue_timeout": 40}, {"cancel_tokens": 3}]))
+        requests.append(Request(str(place), now, prompt, output, tenant, priority=urgency, **patience))
     size = draw(st.sampled_from([1, 4]))
     longest = max(-(-(request.prompt + request.output) // size) for request in requests)
     name, options = draw(policies())
@@ -121,7 +122,7 @@ def test_every_policy_is_among_those_drawn():
         assert set(options) <= set(POLICIES[name].options)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=300)
 @given(scenarios())
 def test_under_every_policy_macro_steps_change_nothing_and_all_are_served(scenario):
     fast, slow = scenario.run(), scenario.run(macro=False)
@@ -132,8 +133,11 @@ def test_under_every_policy_macro_steps_change_nothing_and_all_are_served(scenar
     found = summary(fast)
     rows = dict(found["slot_steps"])
     assert rows.pop("bought") == sum(rows.values()) == scenario.modes["slots"] * found["steps"]
-    assert found["requests"]["finished"] == found["requests"]["injected"] == len(scenario.requests)
-    assert found["tokens"]["output"] == sum(request.output for request in scenario.requests)
+    ends = dict(found["requests"])
+    assert ends.pop("injected") == len(scenario.requests) == sum(ends.values())
+    assert ends["waiting"] == ends["running"] == ends["rejected"] == 0
+    patient = [request for request in scenario.requests if request.cancel_after is request.queue_timeout is None]
+    assert ends["finished"] >= sum(request.cancel_tokens is None for request in patient)
     if not any(
         limit in str({scenario.policy: scenario.options}) for limit in ("tenant_slots", "tenant_rate", "reserved")
     ):
