@@ -18,9 +18,10 @@ def policies(
         return
     from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("policy", "what goes first", "options", "source", box=box.SIMPLE)
+    whole = [Column(name, no_wrap=True) for name in ("policy", "options")]
+    table = Table(whole[0], "what goes first", whole[1], "source", box=box.SIMPLE)
     for entry in listed:
         options = "\n".join(f"{name}: {shown(default)}" for name, default in entry["options"].items())
         table.add_row(entry["name"], entry["about"], options, entry["source"])
