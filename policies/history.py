@@ -34,7 +34,7 @@ class History(ABC):
 
     def ended(self, seq: Sequence) -> None:
         """A request has left the engine; one that was cut short says nothing about its length."""
-        if seq.over:
+        if seq.over and not seq.cut_short:
             self.learn(seq.request, seq.known - seq.request.prompt)
 
     @abstractmethod

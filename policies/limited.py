@@ -2,8 +2,8 @@
 
 Everyone joins the order that is wrapped. Whoever comes to its head and may not go is held aside, in a line of its
 group (an order of the same kind), and the next is looked at. When a group may go again, the head of its line
-returns as a preempted sequence would: under fcfs to the front, under a ranked order to the place of its rank. If
-all are held, nobody goes, though slots are free.
+returns as a preempted sequence would: under fcfs to the front (of several the one that came first), under a ranked
+order to the place of its rank. If all are held, nobody goes, though slots are free.
 
 Limits belong outside of other wrappers: what is held aside is not seen by what lies inside. A predictor that
 learns does so in each line on its own, from when the line is first needed.
@@ -29,7 +29,7 @@ class Limited(Wrapper):
         self.new_line = order
         self.lines: dict[str, Order] = {}  # of those held, by group
         self.held: dict[int, Sequence] = {}
-        self.returned: dict[str, int] = {}  # by group, who is back in the wrapped order and waits there
+        self.returned: dict[str, Sequence] = {}  # by group, who is back in the wrapped order and waits there
         self.running: dict[str, dict[int, Sequence]] = {}  # by group
 
     @abstractmethod
@@ -46,11 +46,11 @@ class Limited(Wrapper):
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """The first of the wrapped order who may go."""
-        for group, first in self.firsts(now, step):
-            if self.may_go(first, now):
-                self.release(first)
-                self.returned[group] = first.index
-                self.inner.push_back(first, now, step)
+        able = [(first, group) for group, first in self.firsts(now, step) if self.may_go(first, now)]
+        for first, group in sorted(able, key=lambda one: -one[0].index):
+            self.release(first)
+            self.returned[group] = first
+            self.inner.push_back(first, now, step)
         while len(self.inner):
             seq = self.inner.head(now, step)
             if seq is None or self.may_go(seq, now):
@@ -72,7 +72,7 @@ class Limited(Wrapper):
             self.lines[group] = self.new_line()
         line = self.lines[group]
         self.held[seq.index] = seq
-        back = self.returned.get(group) == seq.index
+        back = self.returned.get(group) is seq
         if back:
             del self.returned[group]
         if back or seq.serial >= 0:
@@ -91,7 +91,7 @@ class Limited(Wrapper):
             self.release(seq)
             return
         group = self.group(seq)
-        if self.returned.get(group) == seq.index:
+        if self.returned.get(group) is seq:
             del self.returned[group]
         super().pop(seq)
 
@@ -117,9 +117,17 @@ class Limited(Wrapper):
         super().admitted(seq, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """It no longer does, and waits again."""
-        self.running.get(self.group(seq), {}).pop(seq.index, None)
-        super().push_back(seq, now, step)
+        """It no longer does, and waits again: with those of its group that are held, if there are any."""
+        group = self.group(seq)
+        self.running.get(group, {}).pop(seq.index, None)
+        back = self.returned.get(group)
+        if back is not None:
+            self.inner.pop(back)
+            self.hold(back, now, step)
+        if group in self.lines and len(self.lines[group]):
+            self.hold(seq, now, step)
+        else:
+            super().push_back(seq, now, step)
 
     def left(self, seq: Sequence, step: int) -> None:
         """It ended, from a slot or from the queue."""

@@ -87,8 +87,9 @@ class TenantRate(Limited):
 
     def may_change(self, seq: Sequence, now: Nanoseconds) -> Nanoseconds | None:
         """When the tenant's bucket holds enough, if it does not now."""
-        instant = self.buckets[self.group(seq)].holds(self.costs[seq.index])
-        return instant if instant > now else None
+        if self.may_go(seq, now):
+            return None
+        return self.buckets[self.group(seq)].holds(self.costs[seq.index])
 
     def admitted(self, seq: Sequence, step: int) -> None:
         """Pay, once."""

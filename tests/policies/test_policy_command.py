@@ -1,0 +1,40 @@
+"""`slotstep policies` lists the whole registry, for people and for programs."""
+
+import json
+
+import pytest
+
+from policies.registry import POLICIES, build, names
+from slotstep import policy_commands
+from slotstep.units import nanoseconds
+
+
+@pytest.mark.parametrize("columns", ["60", "140"])
+def test_the_table_names_every_policy_and_option(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    policy_commands.policies()
+    shown = capsys.readouterr().out
+    for name, entry in POLICIES.items():
+        assert name in shown
+        assert all(f"{option}: " in shown for option in entry.options)
+    assert "max_wait: 30s" in shown
+
+
+def test_the_json_has_a_line_the_options_and_the_source_of_each(capsys):
+    policy_commands.policies(as_json=True)
+    listed = json.loads(capsys.readouterr().out)["policies"]
+    assert [entry["name"] for entry in listed] == names()
+    by_name = {entry["name"]: entry for entry in listed}
+    assert by_name["vtc"]["source"] == "Sheng et al., OSDI 2024"
+    assert by_name["fcfs"] == {"name": "fcfs", "about": "First come, first served.", "options": {}, "source": ""}
+    assert by_name["edf"]["options"] == {"within": "10s", "tenants": {}}
+
+
+def test_the_defaults_listed_build_the_policy():
+    for entry in policy_commands.catalogue():
+        kinds = {option: known.kind for option, known in POLICIES[entry["name"]].options.items()}
+        options = {
+            option: nanoseconds(default) if kinds[option] == "duration" else default
+            for option, default in entry["options"].items()
+        }
+        assert len(build(entry["name"], options, seed=0)) == 0
