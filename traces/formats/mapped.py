@@ -86,7 +86,10 @@ class ParquetRows(CsvRows):
             column = column.combine_chunks()
         if pa.types.is_floating(column.type):
             return pa.array(["" if value is None else repr(value) for value in column.to_pylist()], pa.string())
-        return column.cast(pa.string()).fill_null("")
+        try:
+            return column.cast(pa.string()).fill_null("")
+        except pa.ArrowException:
+            raise BadInput(f"{self.path}: column {name} is {column.type}; expected numbers or text") from None
 
     def values(self, name: str) -> list[Any]:
         """A column as Python values."""
