@@ -20,7 +20,7 @@ FIRST = sum(share * steps for steps, share in LAW.items())
 SECOND = sum(share * steps**2 for steps, share in LAW.items())
 
 
-def frame_of(name, seed, load, count=2500, urgent=0.4):
+def frame_of(name, seed, load, count=3000, urgent=0.4):
     """The middle of one stream: Poisson arrivals, outputs by LAW, a share of them in class 0 and the rest in 1."""
     rng = np.random.default_rng((seed, count))
     times = np.rint(np.cumsum(rng.exponential(STEP * FIRST / load, count))).astype(int).tolist()
@@ -44,7 +44,7 @@ def assert_covers(samples, theory):
 
 def test_priority_without_preemption():
     """Cobham (1954): R / (1 - r0) for class 0, R / ((1 - r0) (1 - r)) for class 1, R = lambda E[S^2] / 2."""
-    load, urgent = 0.7, 0.4
+    load, urgent = 0.6, 0.4
     residual = load / FIRST * SECOND / 2
     frames = [frame_of("priority", seed, load, urgent=urgent) for seed in SEEDS]
     waits = [[frame.wait[frame.level == level].mean() for frame in frames] for level in (0, 1)]
