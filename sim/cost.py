@@ -36,14 +36,15 @@ class Shape:
     double_work    2 x sum of n x (start + n / 2) over the chunks: attention pairs, doubled to stay whole
     pages          pages in which the batch has tokens
     copied         positions copied to splice sequences into a contiguous cache
+    swapped        positions moved between the device and the host, out and in
     """
 
-    __slots__ = ("chunk_tokens", "chunks", "context", "copied", "decodes", "double_work", "pages")
+    __slots__ = ("chunk_tokens", "chunks", "context", "copied", "decodes", "double_work", "pages", "swapped")
 
     def __init__(self) -> None:
-        self.decodes = self.context = self.chunks = self.chunk_tokens = self.double_work = self.pages = (
-            self.copied
-        ) = 0
+        self.decodes = self.context = self.pages = 0
+        self.chunks = self.chunk_tokens = self.double_work = 0
+        self.copied = self.swapped = 0
 
     def add_chunk(self, start: int, tokens: int) -> None:
         """Add a chunk of `tokens` positions that follow `start` computed ones."""
@@ -94,6 +95,7 @@ class Curve(ABC):
     per_sequence: float = 0.0
     per_page: float = 0.0
     per_copied_token: float = 0.0
+    per_swapped_token: float = 0.0
     host: float = 0.0
 
     def __post_init__(self) -> None:
@@ -144,6 +146,8 @@ class Affine(Curve):
             exact += self.per_chunk_work * (shape.double_work / 2)
         if shape.copied:
             exact += self.per_copied_token * shape.copied
+        if shape.swapped:
+            exact += self.per_swapped_token * shape.swapped
         return exact
 
 
@@ -170,4 +174,6 @@ class Roofline(Curve):
             exact += self.per_chunk_work * (shape.double_work / 2)
         if shape.copied:
             exact += self.per_copied_token * shape.copied
+        if shape.swapped:
+            exact += self.per_swapped_token * shape.swapped
         return exact

@@ -49,6 +49,8 @@ class Scheduler(Residents):
     chunk_limit       most positions one step computes of one sequence, unless it is alone (0: no limit);
                       with chunk_limit_adapts, at least its share of the budget
     queue_limit       most sequences that may wait; who comes then is rejected
+    swap              a preempted sequence keeps its computed positions on the host, and both ways are paid for;
+                      else it starts over from its tokens
     preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages
     max_model_len     longest sequence, prompt and output: an output ends there, and a prompt that leaves no
                       room is rejected (None: no limit)
@@ -75,6 +77,7 @@ class Scheduler(Residents):
         chunk_limit: int = 0,
         chunk_limit_adapts: bool = False,
         queue_limit: int | None = None,
+        swap: bool = False,
         preempt_for_slot: bool = False,
         max_model_len: int | None = None,
     ) -> None:
@@ -95,6 +98,8 @@ class Scheduler(Residents):
             raise ValueError("depth 2 needs evict 'before': it finds a finished sequence late enough")
         if pool.remembers and policy.admission.reserves:
             raise ValueError("a prefix cache needs an admission rule that takes pages as needed")
+        if pool.remembers and swap:
+            raise ValueError("swap needs an engine without a prefix cache: what is on the host is not found")
         super().__init__(policy, pool, slots, depth, evict == "after", harvest == "next")
         self.admission = policy.admission
         self.victim = policy.victim
@@ -105,6 +110,7 @@ class Scheduler(Residents):
         self.chunk_limit_adapts = chunk_limit_adapts
         self.contiguous = contiguous
         self.queue_limit = queue_limit
+        self.swap = swap
         self.preempt_for_slot = preempt_for_slot
         self.max_model_len = counts["max_model_len"]
 
@@ -113,6 +119,7 @@ class Scheduler(Residents):
         self.unsettled = False  # the last arrival or abort could change what runs
         self.admissions = 0
         self.width = 0  # positions per row of a contiguous cache
+        self.swapping = 0  # positions to move with the next step
 
     def submit(self, request: Request, now: Nanoseconds) -> Sequence | None:
         """A request arrives: it is queued and returned, or rejected (None) if it can never fit.
@@ -295,7 +302,7 @@ class Scheduler(Residents):
         }
 
     def preempt(self, victim: Sequence, batch: Batch) -> None:
-        """The victim's slot and pages are free again; it starts over from its tokens, or just leaves if over."""
+        """The victim's slot and pages are free again; it starts over or is swapped out, or just leaves if over."""
         batch.preempted = True
         batch.reason = NO_MEMORY
         if victim.decoding:
@@ -311,9 +318,12 @@ class Scheduler(Residents):
             self.riding.remove(victim)
             self.log_release(victim, batch.planned)
             return
-        lost = 0 if victim.over else victim.computed
+        lost = 0 if victim.over or self.swap else victim.computed
         self.log.event(batch.planned, PREEMPTED, victim.index, lost)
-        victim.computed = 0
+        if self.swap:
+            self.swapping += victim.computed
+        else:
+            victim.computed = 0
         self.waiting.push_back(victim, self.needs(victim), batch.planned, self.decoders.step)
 
     def admit_waiting(self, batch: Batch) -> None:
@@ -334,7 +344,7 @@ class Scheduler(Residents):
             found: list[Page] = []
             if self.pool.remembers:
                 batch.found = found = self.pool.find(seq)
-            start = len(found) * self.pool.page_size
+            start = seq.computed + len(found) * self.pool.page_size
             wanted = min(seq.known - start, limit)
             tokens = min(wanted, batch.budget)
             if tokens < wanted <= self.token_budget and not self.chunked:
@@ -380,6 +390,10 @@ class Scheduler(Residents):
             self.pool.claim(seq, found)
             seq.computed = len(found) * self.pool.page_size
             self.computed += seq.computed
+        elif seq.computed:
+            self.swapping += seq.computed
+            self.computed += seq.computed
+            self.fill(self.pool.pages_for(seq.computed))
         if not self.on_demand:
             seq.pages = seq.needs
             self.pool.take(seq.pages)
@@ -389,7 +403,7 @@ class Scheduler(Residents):
         self.running[seq.serial] = self.catching_up[seq.serial] = seq
         if self.contiguous:
             batch.copied += self.splice(seq)
-        self.log.event(batch.planned, ADMITTED, seq.index, seq.computed)
+        self.log.event(batch.planned, ADMITTED, seq.index, len(found) * self.pool.page_size)
         if self.order.counts_service:
             self.order.admitted(seq, self.decoders.step)
 
@@ -412,6 +426,8 @@ class Scheduler(Residents):
         batch.context = batch.decoder_context = self.decoders.context
         for seq, start, tokens in batch.work:
             batch.count(seq, start, tokens)
+        if self.swapping and batch.tokens:
+            batch.swapped, self.swapping = self.swapping, 0
         pool = self.pool
         batch.held_rows = self.over
         batch.waiting = self.waiting.count

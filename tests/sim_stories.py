@@ -99,7 +99,7 @@ def booked(summary):
 class Recorder:
     """A cost of 1 ns a step that remembers the shape of every step, as a dict."""
 
-    NAMES = ("decodes", "context", "chunks", "chunk_tokens", "double_work", "pages", "copied")
+    NAMES = ("decodes", "context", "chunks", "chunk_tokens", "double_work", "pages", "copied", "swapped")
 
     def __init__(self):
         self.shapes = []

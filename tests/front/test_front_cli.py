@@ -24,7 +24,7 @@ scenario policy seed log_sha256 steps makespan_s occupancy preemptions goodput_p
 slot_seconds pages tokens tokens_per_slot_step attainment rates wait_s ttft_s tpot_s itl_s e2e_s tenants
 """
 LEDGER = "bought decode prefill recomputed wasted held no_demand no_memory no_budget blocked limited"
-BESIDE = ["rejections", "max_itl_s", "preset", "cache"]
+BESIDE = ["rejections", "max_itl_s", "preset", "cache", "client_wait_s", "replicas"]
 NESTED = {
     "requests": "injected finished rejected timed_out cancelled waiting running",
     "slot_steps": LEDGER,
@@ -32,7 +32,9 @@ NESTED = {
     "pages": "total mean_used peak_used mean_live_fraction positions",
     "tokens": "prompt output computed recomputed cached padding lost",
     "rates": "finished_per_s output_tokens_per_s",
-    **dict.fromkeys(("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "max_itl_s"), "n mean p50 p90 p95 p99 max"),
+    **dict.fromkeys(
+        ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "max_itl_s", "client_wait_s"), "n mean p50 p90 p95 p99 max"
+    ),
 }
 
 
@@ -188,7 +190,7 @@ def test_text_in_a_trace_is_named_with_its_row_and_leaves_nothing(
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
     command: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slotstep.engine.simulate", lambda *_, **__: pytest.fail("the run has started"))
+    monkeypatch.setattr("slotstep.engine.simulate_cluster", lambda *_, **__: pytest.fail("the run has started"))
     file = tmp_path / "file"
     file.write_text("not a folder")
     found = complaint(capsys, *command, STATIC, "--out", file / "out")
@@ -219,7 +221,7 @@ def test_a_fault_of_our_own_is_not_passed_off_as_bad_input(monkeypatch: pytest.M
     def broken(*_: object, **__: object) -> None:
         raise ValueError("a fault of our own")
 
-    monkeypatch.setattr("slotstep.engine.simulate", broken)
+    monkeypatch.setattr("slotstep.engine.simulate_cluster", broken)
     with pytest.raises(ValueError, match="a fault of our own"):
         cli.main(["run", str(STATIC)])
 

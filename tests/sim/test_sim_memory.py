@@ -4,6 +4,7 @@ import pytest
 from sim_stories import Recorder, booked, chunks, engine, happenings, job, run, times, values
 
 from policies.sjf import ShortestJobFirst
+from sim.cost import Affine
 from sim.memory import PagePool
 from sim.metrics import requests_frame, steps_frame, summary
 from sim.policy import Reserve
@@ -220,3 +221,24 @@ def test_a_pool_counts_its_pages():
         pool.give_back(nobody, 1)
     with pytest.raises(AssertionError, match="took a page that was not free"):
         PagePool(1, 1).take(2)
+
+
+def test_a_swapped_sequence_goes_on_where_it_was():
+    # As above, 3 pages of 2: at 1 b leaves with 2 computed. Nothing of it is computed again: at 4 it comes back with
+    # its 2 positions and computes the third, its second token at 5, its third at 6. 2 positions move out, 2 move in.
+    cost = Recorder()
+    log = run(two_that_do_not_fit(), engine(slots=2, pages=3, page_size=2, swap=True), cost, macro=False)
+    assert happenings(log, "preempted") == [(1, "preempted", "b")]
+    assert chunks(log) == [(0, "a", 0, 2), (0, "b", 0, 2), (4, "b", 2, 1)]
+    assert times(log, "finished") == {"a": 4, "b": 6}
+    assert cost.seen("swapped") == [(0,), (2,), (0,), (0,), (2,), (0,)]
+    found = summary(log)
+    assert booked(found) == {"prefill": 2, "decode": 5, "no_memory": 3, "no_demand": 2}
+    assert found["tokens"]["recomputed"] == 0
+    assert found["tokens"]["computed"] == (2 + 4 - 1) + (2 + 3 - 1)
+
+
+def test_swapping_is_paid_for():
+    cost = Affine(base=10, per_swapped_token=7)
+    log = run(two_that_do_not_fit(), engine(slots=2, pages=3, page_size=2, swap=True), cost)
+    assert log.step_durations().tolist() == [10, 24, 10, 10, 24, 10]
