@@ -155,7 +155,7 @@ def compare(
 
 @traces_app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="azure-2023-conv or azure-2023-code.")],
+    name: Annotated[str, typer.Argument(help="Such as azure-2023-conv or mooncake-conversation; another word suggests the nearest.")],
 ) -> None:
     """Download a public trace, check it, print its file.
 
