@@ -19,7 +19,7 @@ demo: .venv/base
 	@echo "Figures of all three: out/demo/timeline.png, latencies.png, ledger.png; each run's own: out/demo/POLICY/"
 
 test: .venv/test
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
 lint: .venv/test
 	$(BIN)/ruff check .

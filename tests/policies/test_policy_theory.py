@@ -5,6 +5,7 @@ that theory lies in the 99.9% t-interval of the mean over them.
 """
 
 import numpy as np
+import pytest
 from scipy import stats
 from sim_stories import engine, run
 
@@ -12,6 +13,8 @@ from policies.registry import build
 from sim.cost import Unit
 from sim.metrics import requests_frame
 from sim.request import Request
+
+pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
 
 SEEDS = range(16)
 STEP = 1000

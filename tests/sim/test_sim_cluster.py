@@ -14,6 +14,8 @@ from sim.cost import Affine, Unit
 from sim.metrics import of_each, requests_frame, slots_frame, summary
 from sim.request import Request
 
+pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
+
 STEP = Affine(base=8e6, per_sequence=1e5, per_prefill_token=1e4)
 
 

@@ -21,6 +21,8 @@ from sim.cost import Affine, Unit
 from sim.metrics import requests_frame, steps_frame
 from sim.request import Request
 
+pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
+
 SEEDS = range(16)
 STEP = 1000
 """Nanoseconds of a step at unit cost, so that arrivals fall anywhere in one."""

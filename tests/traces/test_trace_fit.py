@@ -44,6 +44,8 @@ ENGINE = Roofline(
     weight_pass=1e7, per_token=4.4e4, per_context_token=53, per_chunk_work=0.32, per_sequence=1e4, host=8e5
 )
 
+pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
+
 
 @pytest.fixture(scope="module")
 def fitted(data):

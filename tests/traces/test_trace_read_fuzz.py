@@ -18,6 +18,8 @@ import traces
 from traces import BadInput
 from traces.table import Trace
 
+pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
+
 SECONDS = float(os.environ.get("SLOTSTEP_FUZZ_SECONDS", "20"))
 
 
