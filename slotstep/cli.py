@@ -155,7 +155,7 @@ def compare(
 
 @traces_app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="Such as azure-2023-conv or mooncake-conversation; another word suggests the nearest.")],
+    name: Annotated[str, typer.Argument(help="Such as azure-2023-conv or mooncake-conversation.")],
 ) -> None:
     """Download a public trace, check it, print its file.
 
