@@ -1,4 +1,4 @@
-"""The command line: `slotstep run`, `slotstep compare`, `slotstep trace fetch`.
+"""The command line: `slotstep run`, `slotstep compare`, `slotstep parity`, `slotstep trace fetch`.
 
 Answers go to standard output, all else to standard error. What is wrong with an input is one line and exit
 code 2; a fault of slotstep's own is a traceback and exit code 1. Heavy imports are inside the commands.
@@ -153,9 +153,23 @@ def compare(
         show(table.comparison_table(summaries))
 
 
+@app.command()
+def parity(
+    case: Annotated[Path, typer.Argument(help="The requests and the engine's options, JSON, plain or gzipped.")],
+    log: Annotated[Path, typer.Argument(help="What the engine decided, JSON lines, plain or gzipped.")],
+) -> None:
+    """Replay a case and compare every decision with an engine's log; exit code 1 if any differs."""
+    from slotstep import parity as comparison
+
+    report = comparison.check(case, log)
+    print(*comparison.lines_of(report), sep="\n", flush=True)
+    if report.mismatches:
+        raise typer.Exit(1)
+
+
 @traces_app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="Such as azure-2023-conv or mooncake-conversation; another word suggests the nearest.")],
+    name: Annotated[str, typer.Argument(help="Such as azure-2023-conv or mooncake-conversation.")],
 ) -> None:
     """Download a public trace, check it, print its file.
 

@@ -79,6 +79,8 @@ class Engine(Section):
         for key, value in OF_A_PRESET.items() if self.preset else ():
             if getattr(self, key) != value:
                 raise ValueError(f"preset: {self.preset} needs {key}: {value}")
+        if self.max_active is not None and self.max_active > self.slots:
+            raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
         if self.harvest == "next" and self.evict != "after":
             raise ValueError("harvest: next needs evict: after")
         if self.batching == "static" and self.evict != "before":

@@ -76,9 +76,9 @@ def fit(frame: pd.DataFrame, seed: int = 0) -> Fitted:
 
     Raises BadInput for a frame without arrivals or outputs, or of fewer than two requests or no time between.
     """
-    for name in ("arrival_ns", "output"):
+    for name, words in (("arrival_ns", "arrivals"), ("output", "output lengths")):
         if name not in frame:
-            raise BadInput(f"{name} is not in the trace; a workload can be fitted only to arrivals and lengths")
+            raise BadInput(f"has no {words}; a workload can be fitted only to arrivals and lengths")
     times, prompts, outputs = (frame[name].to_numpy(np.int64) for name in ("arrival_ns", "prompt", "output"))
     if len(times) < 2:
         raise BadInput(f"{len(times)} request; expected at least two at different times")
