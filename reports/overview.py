@@ -26,6 +26,8 @@ LATENCIES = {
     "e2e_s": "E2E",
 }
 MOST_TENANTS = 20
+DOMINANT = 0.5
+"""The share of the hit tokens from which on one prompt is said to dominate them."""
 MOST_REPLICAS = 20
 
 
@@ -143,6 +145,10 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         f"{significant(pages['mean_used'])} used on average, {pages['peak_used']:,} at the peak, "
         f"of {pages['total']:,}; {percent(pages['mean_live_fraction'])} of held positions live",
     )
+    if summary.get("preset"):
+        yield "engine", f"decides as {summary['preset']} does"
+    if summary.get("cache") is not None:
+        yield "cache", _cache(summary["cache"])
     yield "preemptions", f"{summary['preemptions']:,}"
     if summary["attainment"] is not None:
         yield (
@@ -150,6 +156,21 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             f"met by {percent(summary['attainment'])} of the requests injected; "
             f"goodput {_rate(summary['goodput_per_s'])}/s",
         )
+
+
+def _cache(cache: Mapping[str, Any]) -> str:
+    start = f"{cache['warm_pages']:,} pages warm at the start" if cache["warm_pages"] else "cold at the start"
+    if not cache["queried_tokens"]:
+        return f"{start}; nothing looked up"
+    words = (
+        f"{percent(cache['hit_rate'])} of {cache['queried_tokens']:,} tokens looked up were found; "
+        f"{cache['evictions']:,} evictions, {significant(cache['idle_pages'])} pages cached but idle on average; "
+        f"{start}"
+    )
+    share = cache["top_prompt_share"]
+    if share is not None and share > DOMINANT:
+        words += f". {percent(share)} of the hit tokens come from one prompt"
+    return words
 
 
 def _rate(value: float | None) -> str:

@@ -6,6 +6,7 @@ Knows no file format, policy or distribution by name; defaults are the scenario'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policies import registry as policies
@@ -18,10 +19,13 @@ from sim.prefix import PrefixPool
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
+from slotstep import warmth
 from slotstep.crowd import clients, limited
 from slotstep.plain import plain, written
 from slotstep.result import Result
+from slotstep.workload import Made
 from slotstep.workload import check as check_workload
+from slotstep.workload import load as load_workload
 from slotstep.workload import requests as requests
 
 if TYPE_CHECKING:
@@ -31,22 +35,44 @@ if TYPE_CHECKING:
 
 def run(
     scenario: Scenario,
-    workload: Sequence[Request] | None = None,
+    workload: Made | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
     """Simulate a scenario, on the requests of `workload` if they have been made already.
 
     `progress` hears now and then how many requests have ended. Raises as `requests` does.
     """
-    sent = limited(requests(scenario) if workload is None else workload, scenario.limits)
+    made = load_workload(scenario) if workload is None else workload
+    sent = limited(made.requests, scenario.limits)
+    if scenario.engine.prefix_cache:
+        check_blocks(scenario, sent)
+    schedulers = [scheduler(scenario) for _ in range(scenario.cluster.replicas)]
+    pools = [each.pool for each in schedulers if isinstance(each.pool, PrefixPool)]
+    if scenario.engine.warm is not None:
+        held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(pools))
+        for pool, contents in zip(pools, held, strict=True):
+            pool.warm(contents)
     logs = simulate_cluster(
         clients(sent, scenario.clients),
-        [(scheduler(scenario), cost(scenario)) for _ in range(scenario.cluster.replicas)],
+        [(each, cost(scenario)) for each in schedulers],
         router(scenario),
         macro=scenario.engine.macro,
         progress=progress,
     )
-    return Result(scenario, logs)
+    return Result(scenario, logs, [pool.contents() for pool in pools], made.remarks)
+
+
+def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:
+    """Raise BadInput for a request whose blocks do not line up with the engine's pages."""
+    page = scenario.engine.page_size
+    for request in sent:
+        size = request.block_size
+        if request.blocks and size % page and page % size:
+            with scenario.blamed("workload: "):
+                raise ValueError(
+                    f"request {request.id} has blocks of {size} tokens and the engine pages of {page}; "
+                    "expected one to divide the other"
+                )
 
 
 def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
@@ -55,7 +81,7 @@ def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
     Raises BadInput for a policy that does not exist, and as `requests` does.
     """
     scenarios = [scenario.with_policy(name) for name in names]
-    workload = requests(scenario)
+    workload = load_workload(scenario)
     return [run(each, workload) for each in scenarios]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim import metrics
 from sim.events import EventLog
-from slotstep import document
+from slotstep import document, warmth
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """One run of one scenario under one policy: the logs, one a replica, hold all that happened."""
+    """One run of one scenario under one policy: the logs, one a replica, hold all that happened.
+
+    `caches`: what the prefix cache of each replica held at the end, for another run to start from.
+    `remarks`: what the reader of a trace changed or left out, in lines.
+    """
 
     scenario: Scenario
     logs: Sequence[EventLog]
+    caches: Sequence[Sequence[bytes]] = ()
+    remarks: Sequence[str] = ()
 
     @property
     def log(self) -> EventLog:
@@ -49,8 +55,15 @@ class Result:
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
             "preset": self.scenario.engine.modelled,
+            "remarks": list(self.remarks),
             **metrics.summary(self.logs, objectives or None),
         }
+
+    @property
+    def cache(self) -> bytes | None:
+        """What the caches held at the end as a file that `engine.warm` takes, if anybody else could use it."""
+        engine = self.scenario.engine
+        return None if engine.share in (None, "none") else warmth.packed(engine, self.caches)
 
     @cached_property
     def requests(self) -> pd.DataFrame:
@@ -73,7 +86,8 @@ class Result:
     def save(self, folder: str | Path) -> list[Path]:
         """Write the run into `folder`, which is made if need be; returns the files written.
 
-        requests.parquet, steps.parquet, scenario.yaml (resolved), the figures as PNG, and summary.json last.
+        requests.parquet, steps.parquet, scenario.yaml (resolved), the figures as PNG, cache.json.gz if there
+        is a cache whose pages another run could find, and summary.json last.
         Each is whole or absent. Raises BadInput for a folder that cannot be written.
         """
         from reports import files
@@ -85,6 +99,7 @@ class Result:
             files.write_parquet(folder / "steps.parquet", self.steps),
             files.write_text(folder / "scenario.yaml", document.dump(self.scenario.resolved())),
             *draw({self.policy: self}, folder),
+            *([files.write_bytes(folder / warmth.NAME, self.cache)] if self.cache else []),
             files.write_json(folder / "summary.json", self.summary),
         ]
 
