@@ -20,7 +20,6 @@ from slotstep import policy_commands, trace_commands
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from sim.request import Request
     from slotstep.result import Result
     from slotstep.scenario import Scenario
 
@@ -205,13 +204,16 @@ def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Res
     from slotstep import engine
     from slotstep.progress import Meter
     from slotstep.result import prepare
+    from slotstep.workload import load
 
-    workload: list[Request] = engine.requests(scenarios[0])
+    workload = load(scenarios[0])
+    for remark in workload.remarks:
+        say(remark)
     for folder in folders:
         prepare(folder)
     results = []
     for scenario in scenarios:
-        with Meter(scenario.policy.name, len(workload)) as meter:
+        with Meter(scenario.policy.name, len(workload.requests)) as meter:
             results.append(engine.run(scenario, workload, meter))
     return results
 

@@ -120,9 +120,9 @@ def generate(
     from traces.tabulate import tabulate
 
     loaded = load(scenario, settings or ())
-    requests, sessions = workload.make(loaded, loaded.workload, "workload.", loaded.seed)
-    trace, lost = tabulate(requests, sessions, str(scenario))
-    account([*lost, *writers.write(trace, out, to)], out)
+    made = workload.load(loaded)
+    trace, lost = tabulate(made.requests, made.sessions, str(scenario))
+    account([*made.remarks, *lost, *writers.write(trace, out, to)], out)
 
 
 def read(file: Path, kind: str | None, columns: Sequence[str] | None, run: str | None) -> Trace:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """What stands for the name of a format that is to be detected."""
 
-Made = tuple[list[Request], dict[str, str]]
-"""Requests by arrival, and the session of a request's id where it has one."""
+
+@dataclass(frozen=True)
+class Made:
+    """Requests by arrival, the session of a request's id where it has one, and what a reader changed or left out."""
+
+    requests: list[Request]
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 def requests(scenario: Scenario) -> list[Request]:
@@ -33,7 +39,12 @@ def requests(scenario: Scenario) -> list[Request]:
 
     Raises BadInput for a trace that cannot be read, an empty slice, or an output above the workload's limit.
     """
-    return make(scenario, scenario.workload, "workload.", scenario.seed)[0]
+    return load(scenario).requests
+
+
+def load(scenario: Scenario) -> Made:
+    """The same with the remarks of those who read the traces."""
+    return make(scenario, scenario.workload, "workload.", scenario.seed)
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
@@ -50,10 +61,11 @@ def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None
 
 def make(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
     """The requests of one workload, after its transforms; `where` begins the keys in messages."""
-    found, sessions = source(scenario, given, where, seed)
+    begun = source(scenario, given, where, seed)
+    found = begun.requests
     with scenario.blamed(where):
         if given.transforms is not None:
-            found = pipeline.apply(steps(given), found, seed, sessions)
+            found = pipeline.apply(steps(given), found, seed, begun.sessions)
         if given.between is not None:
             found = transforms.between(found, *given.between)
         if given.first is not None:
@@ -68,7 +80,7 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
                 request if request.id in declared else replace(request, max_output=given.max_output)
                 for request in found
             ]
-    return found, sessions
+    return replace(begun, requests=found)
 
 
 def source(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
@@ -81,16 +93,17 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
             for name, part in given.merge.items()
         }
         sessions = {
-            f"{name}-{id_}": f"{name}-{whose}" for name, made in parts.items() for id_, whose in made[1].items()
+            f"{name}-{id_}": f"{name}-{whose}" for name, part in parts.items() for id_, whose in part.sessions.items()
         }
-        return transforms.merge({name: made[0] for name, made in parts.items()}), sessions
+        remarks = [remark for part in parts.values() for remark in part.remarks]
+        return Made(transforms.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks))
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
             drawn = synthetic.generate(spec, seed)
-            return drawn, synthetic.sessions(spec, drawn)
+            return Made(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
-        return listed.parse([line.model_dump(exclude_none=True) for line in lines]), {}
+        return Made(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
 
 
 def replayed(given: Mapping[str, Any]) -> Made:
@@ -107,10 +120,12 @@ def replayed(given: Mapping[str, Any]) -> Made:
         if public and not path.exists():
             raise BadInput(f"{error}; `slotstep trace fetch {public[0]}` downloads it") from None
         raise
+    remarks = trace.report.lines() if trace.report.changed or trace.report.dropped else []
     frame = trace.workload
-    if frame is None or "session" not in frame:
-        return found, {}
-    return found, dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
+    sessions: dict[str, str] = {}
+    if frame is not None and "session" in frame:
+        sessions = dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
+    return Made(found, sessions, tuple(remarks))
 
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:

@@ -171,3 +171,23 @@ def test_what_makes_no_sense_is_refused_in_one_line(settings: list[str], complai
     with pytest.raises(BadInput) as caught:
         scenario(*settings)
     assert str(caught.value) == f"chat.yaml: {complaint}"
+
+
+@pytest.mark.parametrize(("engine", "first_wait"), [({}, 9.0), ({"preempt_for_slot": True}, 0.0)])
+def test_priority_waits_for_a_slot_unless_it_may_preempt_for_one(engine: dict[str, Any], first_wait: float) -> None:
+    """One slot, 10 ms a token: the urgent request comes when 900 of 1,000 tokens are still to be computed."""
+    mapping = {
+        "workload": {
+            "requests": [
+                {"id": "low", "output": 1000, "priority": 1},
+                {"id": "high", "arrival": "1s", "output": 10, "priority": 0},
+            ]
+        },
+        "engine": {"preset": "vllm", "max_num_seqs": 1, "policy": "priority", **engine},
+        "cost": {"unit": "10ms"},
+    }
+    result = slotstep.parse(mapping).run()
+    waits = result.requests.set_index("id").wait_s
+    assert waits["high"] == pytest.approx(first_wait, abs=0.02)  # and a step or two: a freed slot is seen one later
+    assert result.summary["preemptions"] == (1 if engine else 0)
+    assert result.summary["requests"]["finished"] == 2

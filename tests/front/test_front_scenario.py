@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import slotstep
+from policies import registry as policies
 from slotstep import document, engine
 from slotstep.scenario import Scenario
 from traces.errors import BadInput
@@ -35,6 +36,8 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
             "requests": [{"arrival": "0ns", "prompt": 1, "output": 3, "tenant": "default", "priority": 0}],
             "scale_rate": 1.0,
         },
+        "limits": {},
+        "cluster": {"replicas": 1, "router": "round_robin"},
         "engine": {
             "slots": 64,
             "token_budget": 2048,
@@ -127,7 +130,8 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         ("workloads={}", "workloads: unknown key; did you mean workload?"),
         (
             "zebra=3",
-            "zebra: unknown key; known are name, workload, engine, cost, policy, objectives, seed",
+            "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, objectives,"
+            " seed",
         ),
         ("engine.slots=many", "engine.slots: found 'many'; expected a whole number of at least 1"),
         ("engine.slots=1.5", "engine.slots: found 1.5; expected a whole number of at least 1"),
@@ -216,12 +220,15 @@ def test_a_mistake_is_one_line_with_its_key_and_what_would_be_right(setting: str
     ("setting", "complaint"),
     [
         ("policy=sfj", "'sfj' is unknown; did you mean sjf?"),
-        ("policy=zebra", "'zebra' is unknown; known are fcfs, sjf, fair, priority"),
+        ("policy=zebra", f"'zebra' is unknown; known are {', '.join(policies.names())}"),
         ("policy.fair.order=sfj", "'sfj' is unknown; did you mean sjf?"),
         ("policy.sjf.eror=1", "sjf.eror: unknown option; did you mean error?"),
         ("policy.fair.order.sjf.eror=1", "sjf.eror: unknown option; did you mean error?"),
         ("policy.fcfs.error=1", "fcfs.error: unknown option; fcfs has none"),
-        ("policy.sjf.predict=exct", "predict is 'exct'; expected exact or prompt"),
+        (
+            "policy.sjf.predict=exct",
+            "predict is 'exct'; expected exact or prompt, or classifier, correlated, class_mean, quantile with options",
+        ),
         ("policy.fair.order=[sjf]", "found ['sjf']; expected the name of a policy, or its name with its options"),
     ],
 )

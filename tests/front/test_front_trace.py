@@ -217,3 +217,18 @@ def test_what_is_wrong_in_a_workload_is_named(workload: dict[str, object], expec
     with pytest.raises(BadInput) as caught:
         requests(workload, tmp_path)
     assert str(caught.value) == f"scenario: {expected}"
+
+
+def test_what_a_reader_leaves_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["TIMESTAMP,ContextTokens,GeneratedTokens", *(f"2023-11-16 18:15:4{n}.0000000,{n},5" for n in range(3))]
+    (tmp_path / "azure.csv").write_text("\r\n".join(rows))
+    workload = {"trace": {"azure": "azure.csv"}}
+    result = slotstep.parse({"workload": workload, **REST}, folder=tmp_path).run()
+    assert result.summary["requests"]["injected"] == 2
+    assert result.remarks[1:] == ("dropped 1: ContextTokens is 0",)
+    assert result.summary["remarks"] == list(result.remarks)
+    (tmp_path / "chat.yaml").write_text("workload: {trace: {azure: azure.csv}}\ncost: {unit: 1ms}\n")
+    with pytest.raises(SystemExit) as end:
+        cli.main(["run", str(tmp_path / "chat.yaml"), "--json"])
+    assert end.value.code == 0
+    assert "dropped 1: ContextTokens is 0\n" in capsys.readouterr().err
