@@ -62,15 +62,13 @@ ranked = ("sjf", "srpt", "longest", "shortest_prompt", "priority", "mlfq", "rand
 
 
 @st.composite
-def policies(draw, among=tuple(name for name in own if name != "tenant_rate"), depth=0):
+def policies(draw, among=tuple(own), depth=0):
     """Any policy, with its options, over any other that it may wrap."""
     name = draw(st.sampled_from(among))
     options = {key: draw(values) for key, values in own[name].items() if draw(st.booleans())}
     if options.get("predict", "exact") != "exact" and name == "vtc":
         options["prepay"] = True
-    inner = [
-        other for other in own if (other != "tenant_rate" and depth < 2) or "order" not in POLICIES[other].options
-    ]
+    inner = [other for other in own if depth < 2 or "order" not in POLICIES[other].options]
     if name == "aging":
         inner = ranked
     if "order" in POLICIES[name].options:
