@@ -8,11 +8,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from sim_stories import engine, happenings, job, run
 
+from policies import victims
 from policies.registry import POLICIES, build, names, resolve
 from sim.cost import Affine, Unit
 from sim.events import Kind
 from sim.metrics import summary
-from sim.policy import LastAdmitted, LeastUrgent
 from sim.request import Request
 
 predictors = st.sampled_from(
@@ -111,7 +111,9 @@ def scenarios(draw):
         **draw(st.sampled_from([{"depth": 1}, {"depth": 2}, {"evict": "after"}])),
     }
     cost = draw(st.sampled_from([Unit(7), Affine(base=5, per_sequence=0.7, per_prefill_token=1.1)]))
-    return Scenario(requests, name, options, draw(st.sampled_from([LastAdmitted(), LeastUrgent()])), modes, cost)
+    return Scenario(
+        requests, name, options, victims.build(draw(st.sampled_from(list(victims.VICTIMS))), {}, 0), modes, cost
+    )
 
 
 def test_every_policy_is_among_those_drawn():
