@@ -19,6 +19,7 @@ from policies import (
     drr,
     fair,
     fcfs,
+    foreign,
     hrrn,
     longest,
     max_wait,
@@ -107,10 +108,11 @@ def victim(name: str) -> Victim:
 
 
 def lookup(name: str) -> Entry:
-    """The entry of a policy."""
-    if name not in POLICIES:
-        raise ValueError(f"{name!r} is unknown; {suggestion(name, POLICIES)}")
-    return POLICIES[name]
+    """The entry of a policy, one of ours or somebody else's."""
+    found = POLICIES.get(name) or foreign.load(name)
+    if found is None:
+        raise ValueError(f"{name!r} is unknown; {suggestion(name, [*POLICIES, *foreign.offered()])}")
+    return found
 
 
 def settings(name: str, options: Mapping[str, object]) -> dict[str, object]:

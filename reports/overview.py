@@ -5,7 +5,7 @@ Knows nothing of the log; it reads a summary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -26,6 +26,7 @@ LATENCIES = {
     "e2e_s": "E2E",
 }
 MOST_TENANTS = 20
+MOST_REPLICAS = 20
 
 
 def summary_table(summary: Mapping[str, Any]) -> Group:
@@ -37,7 +38,29 @@ def summary_table(summary: Mapping[str, Any]) -> Group:
     parts: list[RenderableType] = [_title(summary), Text(), _facts(summary), latency_table(summary)]
     if len(summary["tenants"]) > 1:
         parts.extend(_tenants(summary["tenants"]))
+    if len(summary["replicas"]) > 1:
+        parts.append(replica_table(summary["replicas"]))
     return Group(*parts)
+
+
+def replica_table(replicas: Sequence[Mapping[str, Any]]) -> Table:
+    """What each replica did; numbered from 0, at most 20 of them."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for header in ("replica", "requests", "steps", "occupancy", "busy", "output tokens", "preemptions"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for number, replica in enumerate(replicas[:MOST_REPLICAS]):
+        table.add_row(
+            str(number),
+            f"{replica['requests']['injected']:,}",
+            f"{replica['steps']:,}",
+            percent(replica["occupancy"]),
+            percent(replica["busy"]),
+            f"{replica['output_tokens']:,}",
+            f"{replica['preemptions']:,}",
+        )
+    if len(replicas) > MOST_REPLICAS:
+        table.caption = f"and {len(replicas) - MOST_REPLICAS} replicas more"
+    return table
 
 
 def what_became(requests: Mapping[str, int], rejections: Mapping[str, int]) -> str:

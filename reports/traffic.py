@@ -42,13 +42,18 @@ def traffic(times: Integers | None, lengths: Mapping[str, Integers], lru: Mappin
 
 def scatter(times: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Windows in seconds, from a tenth of a second to a tenth of the span, and the dispersion of counts in each."""
-    span = int(times[-1] - times[0])
-    windows = np.unique(np.geomspace(SECOND / 10, max(span / 10, SECOND / 10), WINDOWS).astype(np.int64))
-    found = []
-    for window in windows.tolist():
-        counts = np.unique((times - times[0]) // window, return_counts=True)[1].astype(np.float64)
-        found.append((counts**2).sum() / len(times) - len(times) / (span // window + 1))
-    return windows / SECOND, np.array(found)
+    since = times - times[0]
+    span = int(since[-1])
+    lengths = np.unique(np.geomspace(SECOND / 10, max(span / 10, SECOND / 10), WINDOWS).astype(np.int64))
+    windows, found = [], []
+    for length in lengths.tolist():
+        count = span // length
+        inside = since[since < count * length]
+        if count > 1 and len(inside):
+            counts = np.unique(inside // length, return_counts=True)[1].astype(np.float64)
+            windows.append(length / SECOND)
+            found.append((counts**2).sum() / len(inside) - len(inside) / count)
+    return np.array(windows), np.array(found)
 
 
 def _counts(axes: Axes, times: Integers | None) -> None:

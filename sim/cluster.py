@@ -1,8 +1,10 @@
-"""A whole run: clients send requests, a replica works, the log comes out. Knows no file and no policy."""
+"""A whole run: clients send requests, a router picks a replica, the logs come out. Knows no file and no policy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Several
+from typing import Protocol
 
 from sim.clients import Clients, OpenLoop
 from sim.cost import StepCost
@@ -12,35 +14,89 @@ from sim.request import Request, Sequence
 from sim.scheduler import Scheduler
 
 
-class Gateway:
-    """Passes requests on to the replica, and ends them when their client gives up."""
+class Load:
+    """What a router may know of a replica: what was sent there and has not ended.
 
-    def __init__(self, env: Clock, replica: Replica) -> None:
+    requests  how many
+    tokens    their prompts and the most they may generate
+    """
+
+    __slots__ = ("requests", "tokens")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.tokens = 0
+
+    def add(self, request: Request, sign: int = 1) -> None:
+        """A request was sent there (sign -1: it has ended)."""
+        self.requests += sign
+        self.tokens += sign * (request.prompt + request.max_output)
+
+
+class Router(Protocol):
+    """Decides which replica a request goes to."""
+
+    def choose(self, request: Request, loads: Several[Load]) -> int:
+        """The number of a replica, given the load of each."""
+
+
+class First:
+    """The router of a single engine."""
+
+    def choose(self, request: Request, loads: Several[Load]) -> int:
+        """The only one there is."""
+        return 0
+
+
+class Gateway:
+    """Passes requests on to the replicas, and ends them when their client gives up."""
+
+    def __init__(self, env: Clock, router: Router, clients: Clients) -> None:
         self.env = env
-        self.replica = replica
+        self.router = router
+        self.clients = clients
+        self.replicas: list[Replica] = []
+        self.loads: list[Load] = []
+
+    def add(self, scheduler: Scheduler, cost: StepCost, macro: bool) -> None:
+        """One replica more."""
+        load = Load()
+        self.loads.append(load)
+
+        def ended(seq: Sequence) -> None:
+            load.add(seq.request, -1)
+            if self.clients.react:
+                self.clients.ended(seq)
+
+        listens = self.clients.react or not isinstance(self.router, First)
+        self.replicas.append(Replica(self.env, scheduler, cost, macro, ended if listens else None))
 
     def send(self, request: Request) -> bool:
         """A request enters now; whether it was taken, not rejected."""
-        seq = self.replica.submit(request)
+        number = self.router.choose(request, self.loads)
+        replica = self.replicas[number]
+        seq = replica.submit(request)
         if seq is None:
             return False
-        self.set_limits(seq)
+        self.loads[number].add(request)
+        self.set_limits(seq, replica)
         return True
 
-    def set_limits(self, seq: Sequence) -> None:
+    def set_limits(self, seq: Sequence, replica: Replica) -> None:
         """Schedule when the client of a request gives up on it."""
-        request, abort = seq.request, self.replica.abort
+        request, abort = seq.request, replica.abort
         if request.cancel_after is not None:
             At(self.env, request.cancel_after, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
         if request.timeout is not None:
             At(self.env, request.timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
         if request.queue_timeout is not None:
-            At(self.env, request.queue_timeout, TIMEOUT, lambda _: self.expire(seq))
+            At(self.env, request.queue_timeout, TIMEOUT, lambda _: expire(seq, replica))
 
-    def expire(self, seq: Sequence) -> None:
-        """A request times out if it has waited until now."""
-        if seq.entered < 0:
-            self.replica.abort(seq, Kind.TIMED_OUT)
+
+def expire(seq: Sequence, replica: Replica) -> None:
+    """A request times out if it has waited until now."""
+    if seq.entered < 0:
+        replica.abort(seq, Kind.TIMED_OUT)
 
 
 def simulate(
@@ -50,29 +106,47 @@ def simulate(
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> EventLog:
-    """Run to the end of the last request; returns the log.
+    """Run one engine to the end of the last request; returns the log.
 
     Requests come in order of arrival, each on its schedule, or from clients that react to what becomes of them.
     `macro=False` makes every step an event of its own: the reference, slower, with the same log.
     `progress` is told now and then how many requests have ended.
     """
+    return simulate_cluster(requests, [(scheduler, cost)], First(), macro, progress)[0]
+
+
+def simulate_cluster(
+    requests: Iterable[Request] | Clients,
+    replicas: Iterable[tuple[Scheduler, StepCost]],
+    router: Router,
+    macro: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> list[EventLog]:
+    """Run several engines behind a router, in one virtual time; returns a log for each, in their order.
+
+    Each replica has a scheduler and a cost of its own; see `simulate` for the rest.
+    """
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)
-    replica = Replica(env, scheduler, cost, macro, on_end=clients.ended if clients.react else None)
-    clients.start(env, Gateway(env, replica).send)
+    gateway = Gateway(env, router, clients)
+    for scheduler, cost in replicas:
+        gateway.add(scheduler, cost, macro)
+    logs = [replica.scheduler.log for replica in gateway.replicas]
+    clients.start(env, gateway.send)
     if progress is None:
         env.run()
     else:
-        report_while_running(env, scheduler.log, progress)
-    scheduler.check()
-    return scheduler.log
+        report_while_running(env, logs, progress)
+    for replica in gateway.replicas:
+        replica.scheduler.check()
+    return logs
 
 
-def report_while_running(env: Clock, log: EventLog, progress: Callable[[int], None]) -> None:
+def report_while_running(env: Clock, logs: list[EventLog], progress: Callable[[int], None]) -> None:
     """Run to the end, and tell `progress` whenever another thousand events have passed."""
     while env.peek() != float("inf"):
         for _ in range(1000):
             if env.peek() == float("inf"):
                 break
             env.step()
-        progress(log.ended)
+        progress(sum(log.ended for log in logs))

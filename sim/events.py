@@ -126,6 +126,7 @@ class EventLog:
         self.runs = array("q")
         self.durations = array("q")
         self.growth = array("q")
+        self.rests = array("q")
         self.ended = 0
 
     @property
@@ -169,6 +170,14 @@ class EventLog:
         self.runs.extend(row)
         self.durations.extend(durations)
         self.growth.extend(growth)
+
+    def rest(self, now: Nanoseconds, cached: int) -> None:
+        """The engine has nothing to do now, and so many of its free pages could still be found."""
+        self.rests.extend((now, cached))
+
+    def rest_table(self) -> Integers:
+        """(time, cached pages) of each time the engine ran out of work: a view, no copy."""
+        return np.frombuffer(self.rests, np.int64).reshape(-1, 2)
 
     def event_table(self) -> Integers:
         """All events, one row each, columns EVENT: a view, no copy."""

@@ -6,13 +6,13 @@ and `idle` is the time in which no step ran. Page positions are live + tail + re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
 
-from sim.events import EventLog, Integers, Kind, Reason
+from sim.events import Integers, Kind, Reason
 from sim.lives import CANCELLED, TIMED_OUT, Lives
 from sim.request import Request
 
@@ -40,20 +40,22 @@ Work = tuple[int, int, int | None, int]
 """(first step, end, positions computed before, positions computed): a chunk, or a stint (before: None)."""
 
 
-def makespan(log: EventLog, lives: Lives) -> int:
-    """Nanoseconds from the first queue entry to the last end, be it a request's or a step's."""
-    entries = lives.queued[lives.queued >= 0]
-    if not len(entries):
+def makespan(fleet: Sequence[Lives]) -> int:
+    """Nanoseconds from the first queue entry to the last end, be it a request's or a step's, over all replicas."""
+    entered = [lives for lives in fleet if (lives.queued >= 0).any()]
+    if not entered:
         return 0
-    last_step = int(lives.step_ends[-1]) if log.steps else 0
-    return max(last_step, int(lives.ended[lives.queued >= 0].max())) - int(entries.min())
+    first = min(int(lives.queued[lives.queued >= 0].min()) for lives in entered)
+    last = max(int(lives.ended[lives.queued >= 0].max()) for lives in entered)
+    return max(last, *(int(lives.step_ends[-1]) for lives in entered if len(lives.step_ends))) - first
 
 
-def waiting_by_step(log: EventLog, lives: Lives) -> Integers:
+def waiting_by_step(lives: Lives) -> Integers:
     """How many still waited once each step had been planned: those its plan left, and who came since.
 
     A step is planned when it starts, or at depth 2 when the one before it does, but never before its batch.
     """
+    log = lives.log
     runs = log.run_table()
     steps = runs["steps"]
     starts = lives.step_ends - log.step_durations()
@@ -68,9 +70,9 @@ def waiting_by_step(log: EventLog, lives: Lives) -> Integers:
     return present + np.repeat(runs["waiting"] - before, steps)
 
 
-def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, int]]:
-    """(slot-steps, slot-nanoseconds) by row of the ledger, `bought` first; the second also has `idle`."""
-    span = makespan(log, lives)
+def slot_rows(lives: Lives, span: int) -> tuple[dict[str, int], dict[str, int]]:
+    """(slot-steps, slot-nanoseconds over `span`) by row of the ledger, `bought` first; the second also has `idle`."""
+    log = lives.log
     steps = {"bought": log.slots * log.steps} | dict.fromkeys(ROWS, 0)
     time = {"bought": log.slots * span} | dict.fromkeys(ROWS, 0)
     durations = log.step_durations()
@@ -85,7 +87,7 @@ def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, in
         steps[row] += int(runs[row] @ runs["steps"])
         time[row] += int(runs[row] @ lasted)
         empty -= runs[row]
-    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(log, lives))
+    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(lives))
     wanted_steps = np.add.reduceat(wanted, first)
     wanted_time = np.add.reduceat(wanted * durations, first)
     for reason, row in EMPTY_ROW.items():
@@ -95,7 +97,7 @@ def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, in
     steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
     time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
     elapsed = np.concatenate(([0], np.cumsum(durations)))
-    for row, first_step, end in vain_stretches(log, lives):
+    for row, first_step, end in vain_stretches(lives):
         steps[row] -= end - first_step
         steps["wasted"] += end - first_step
         time[row] -= int(elapsed[end] - elapsed[first_step])
@@ -103,8 +105,9 @@ def slot_rows(log: EventLog, lives: Lives) -> tuple[dict[str, int], dict[str, in
     return steps, time
 
 
-def vain_stretches(log: EventLog, lives: Lives) -> Iterator[tuple[str, int, int]]:
+def vain_stretches(lives: Lives) -> Iterator[tuple[str, int, int]]:
     """(row, first step, end) of all that was booked for requests that were cancelled or timed out."""
+    log = lives.log
     over = lives.values(Kind.RELEASED, 0)
     in_vain = np.flatnonzero(np.isin(lives.status, (CANCELLED, TIMED_OUT)))
     if not len(in_vain):
@@ -162,16 +165,22 @@ class Pages:
     total: int
     mean_used: float
     peak_used: int
-    mean_live_fraction: float | None
     positions: dict[str, float]
 
+    @property
+    def mean_live_fraction(self) -> float | None:
+        """Live positions over those in pages held, both over time; None if none were held."""
+        held = sum(self.positions[kind] for kind in ("live", "tail", "reserved"))
+        return self.positions["live"] / held if held else None
 
-def pages(log: EventLog, lives: Lives) -> Pages:
-    """Where the pages went: live tokens, unfilled tails, reserved pages without a token, free ones."""
-    span, size = makespan(log, lives), log.page_size
+
+def pages(lives: Lives, span: int) -> Pages:
+    """Where the pages of one replica went: live tokens, unfilled tails, reserved without a token, free ones."""
+    log = lives.log
+    size = log.page_size
     if not log.steps:
         free = {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": 0.0, "free": float(log.pages * size)}
-        return Pages(log.pages, 0.0, 0, None, free)
+        return Pages(log.pages, 0.0, 0, free)
     runs, durations = log.run_table(), log.step_durations()
     first = np.cumsum(runs["steps"]) - runs["steps"]
     within = np.arange(log.steps) - np.repeat(first, runs["steps"])
@@ -182,11 +191,48 @@ def pages(log: EventLog, lives: Lives) -> Pages:
     def mean(per_step: Integers) -> float:
         return float(np.sum(per_step * weights))
 
+    resting = float(cached_at_rest(lives)) / span
+    idle = 1.0 - float(weights.sum())
     positions = {
         "live": mean(live),
         "tail": mean(filled * size - live),
         "reserved": mean((held - filled) * size),
-        "cached": mean(cached * size),
-        "free": mean((log.pages - held - cached) * size) + log.pages * size * (1.0 - float(weights.sum())),
+        "cached": mean(cached * size) + resting * size,
+        "free": mean((log.pages - held - cached) * size) + (log.pages * idle - resting) * size,
     }
-    return Pages(log.pages, mean(held), int(held.max()), mean(live) / (mean(held) * size), positions)
+    return Pages(log.pages, mean(held), int(held.max()), positions)
+
+
+def fleet_pages(fleet: Sequence[Lives], span: int) -> Pages:
+    """Where the pages of all replicas went, and the most they held at one instant."""
+    each = [pages(lives, span) for lives in fleet]
+    positions = {kind: sum(use.positions[kind] for use in each) for kind in each[0].positions}
+    peak = each[0].peak_used if len(each) == 1 else peak_pages(fleet)
+    return Pages(sum(use.total for use in each), sum(use.mean_used for use in each), peak, positions)
+
+
+def peak_pages(fleet: Sequence[Lives]) -> int:
+    """The most pages that all replicas together held at one instant."""
+    times, changes = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
+    for lives in fleet:
+        if lives.log.steps:
+            held = lives.log.held_by_step()
+            times += [lives.step_ends - lives.log.step_durations(), lives.step_ends]
+            changes += [held, -held]
+    instants, place = np.unique(np.concatenate(times), return_inverse=True)
+    net = np.zeros(len(instants), np.int64)
+    np.add.at(net, place, np.concatenate(changes))
+    return int(np.cumsum(net).max())
+
+
+def cached_at_rest(lives: Lives) -> int:
+    """Page-nanoseconds of pages that could be found while no step ran."""
+    log = lives.log
+    rests = log.rest_table()
+    if not len(rests):
+        return 0
+    starts = lives.step_ends - log.step_durations()
+    gaps = starts[1:] - lives.step_ends[:-1]
+    latest = np.searchsorted(rests[:, 0], lives.step_ends[:-1], side="right") - 1
+    cached = np.where(latest >= 0, rests[np.maximum(latest, 0), 1], 0)
+    return int(gaps @ cached)

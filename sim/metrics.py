@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sim.events import EventLog, Integers, Kind, Reason
-from sim.ledger import USEFUL, makespan, pages, slot_rows, waiting_by_step
+from sim.ledger import USEFUL, fleet_pages, makespan, slot_rows, waiting_by_step
 from sim.lives import FINISHED, NEVER, STATUSES, Bools, Lives
 from sim.request import SECOND, Nanoseconds
 from sim.reuse import cache
@@ -81,13 +82,12 @@ def request_latencies(lives: Lives) -> dict[str, Floats]:
     }
 
 
-def objectives_met(lives: Lives, objectives: Mapping[str, Nanoseconds]) -> Bools:
+def objectives_met(status: Integers, latencies: Mapping[str, Floats], objectives: Mapping[str, Nanoseconds]) -> Bools:
     """Which requests finished and met every objective (keys of OBJECTIVES).
 
     A request of one token has no TPOT and no gap, so it cannot miss those.
     """
-    latencies = request_latencies(lives)
-    met: Bools = lives.status == FINISHED
+    met: Bools = status == FINISHED
     for name, limit in objectives.items():
         latency = latencies[OBJECTIVES[name]]
         if name in ("tpot", "itl"):
@@ -97,42 +97,51 @@ def objectives_met(lives: Lives, objectives: Mapping[str, Nanoseconds]) -> Bools
     return met
 
 
-def status_counts(lives: Lives, chosen: Bools) -> dict[str, int]:
-    """How many of the chosen requests were injected, and what became of them."""
-    counts = np.bincount(lives.status[chosen], minlength=len(STATUSES))
-    return {"injected": int(chosen.sum())} | dict(zip(STATUSES, counts.tolist(), strict=True))
+def status_counts(status: Integers) -> dict[str, int]:
+    """How many requests were injected, and what became of them."""
+    counts = np.bincount(status, minlength=len(STATUSES))
+    return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist(), strict=True))
 
 
-def gaps(lives: Lives, chosen: Bools) -> Statistics:
-    """Gaps between consecutive tokens, pooled over the chosen requests."""
-    request, pauses = lives.pauses
-    pauses = pauses[chosen[request]]
-    values = np.concatenate((lives.token_distances, pauses)) / SECOND
-    weights = np.concatenate((lives.decoders_by_step(chosen), np.ones(len(pauses), np.int64)))
-    return describe(values, weights)
+def gaps(fleet: Sequence[Lives], chosen: Bools) -> Statistics:
+    """Gaps between consecutive tokens, pooled over the chosen of all requests."""
+    values, weights = [], []
+    for lives, mine in zip(fleet, split(chosen, fleet), strict=True):
+        request, pauses = lives.pauses
+        pauses = pauses[mine[request]]
+        values += [lives.token_distances, pauses]
+        weights += [lives.decoders_by_step(mine), np.ones(len(pauses), np.int64)]
+    return describe(np.concatenate(values) / SECOND, np.concatenate(weights))
 
 
-def latency_summary(lives: Lives, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
+def split(chosen: Bools, fleet: Sequence[Lives]) -> list[Bools]:
+    """A choice among all requests as one for each replica."""
+    return np.split(chosen, np.cumsum([len(lives.log.requests) for lives in fleet])[:-1])
+
+
+def latency_summary(fleet: Sequence[Lives], latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
     """Each of LATENCIES described over the chosen requests."""
     described = {name: describe(values[chosen]) for name, values in latencies.items()}
-    described["itl_s"] = gaps(lives, chosen)
+    described["itl_s"] = gaps(fleet, chosen)
     return {name: described[name] for name in LATENCIES}
 
 
-def tenant_summary(lives: Lives, latencies: Mapping[str, Floats]) -> dict[str, Any]:
+def tenant_summary(fleet: Sequence[Lives], status: Integers, latencies: Mapping[str, Floats]) -> dict[str, Any]:
     """Request counts and latencies by tenant, in order of first appearance."""
-    codes, names = pd.factorize(np.array([request.tenant for request in lives.log.requests], dtype=object))
+    everyone = [request.tenant for lives in fleet for request in lives.log.requests]
+    codes, names = pd.factorize(np.array(everyone, dtype=object))
     tenants = {}
     for code, name in enumerate(names):
         chosen = codes == code
-        tenants[str(name)] = {"requests": status_counts(lives, chosen)} | latency_summary(lives, latencies, chosen)
+        latency = latency_summary(fleet, latencies, chosen)
+        tenants[str(name)] = {"requests": status_counts(status[chosen])} | latency
     return tenants
 
 
-def token_counts(log: EventLog, lives: Lives) -> dict[str, int]:
+def token_counts(lives: Lives) -> dict[str, int]:
     """Token positions: prompts of finished requests, tokens delivered, positions computed, and what was in vain."""
-    runs = log.run_table()
-    prompts = np.array([request.prompt for request in log.requests], np.int64)
+    runs = lives.log.run_table()
+    prompts = np.array([request.prompt for request in lives.log.requests], np.int64)
     finished = lives.status == FINISHED
     return {
         "prompt": int(prompts[finished].sum()),
@@ -145,34 +154,64 @@ def token_counts(log: EventLog, lives: Lives) -> dict[str, int]:
     }
 
 
+def rejections(fleet: Sequence[Lives]) -> dict[str, int]:
+    """How many requests were rejected, by reason."""
+    return total(
+        dict(zip(lives.log.reasons, np.bincount(found, minlength=len(lives.log.reasons)).tolist(), strict=True))
+        for lives in fleet
+        for found in [lives.rejection[lives.rejection != NEVER]]
+    )
+
+
+def total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts of the same name added up, in order of first appearance."""
+    added: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            added[name] = added.get(name, 0) + count
+    return added
+
+
 def ratio(part: float, whole: float) -> float | None:
     """part / whole, None when there is no whole."""
     return part / whole if whole else None
 
 
-def summary(log: EventLog, objectives: Mapping[str, Nanoseconds] | None = None) -> dict[str, Any]:
-    """Everything a run is judged by, as plain numbers; times in seconds.
+def fingerprint(logs: Sequence[EventLog]) -> str:
+    """The digest of a log, or of the digests of several."""
+    if len(logs) == 1:
+        return logs[0].sha256()
+    return hashlib.sha256("".join(f"{log.sha256()}\n" for log in logs).encode()).hexdigest()
+
+
+def summary(
+    logs: EventLog | Sequence[EventLog], objectives: Mapping[str, Nanoseconds] | None = None
+) -> dict[str, Any]:
+    """Everything a run is judged by, as plain numbers; times in seconds. Of several replicas: all taken together.
 
     `objectives` (keys of OBJECTIVES, nanoseconds) decide attainment and goodput, which are None without.
     """
-    lives = Lives(log)
-    everyone = np.ones(len(log.requests), bool)
-    latencies = request_latencies(lives)
-    span = makespan(log, lives)
-    slot_steps, slot_time = slot_rows(log, lives)
-    use = pages(log, lives)
-    tokens = token_counts(log, lives)
-    met = int(objectives_met(lives, objectives).sum()) if objectives else None
-    reasons = np.bincount(lives.rejection[lives.rejection != NEVER], minlength=len(log.reasons))
+    logs = [logs] if isinstance(logs, EventLog) else list(logs)
+    fleet = [Lives(log) for log in logs]
+    status = np.concatenate([lives.status for lives in fleet])
+    each = [request_latencies(lives) for lives in fleet]
+    latencies = {name: np.concatenate([mine[name] for mine in each]) for name in each[0]}
+    span = makespan(fleet)
+    rows = [slot_rows(lives, span) for lives in fleet]
+    slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
+    use = fleet_pages(fleet, span)
+    tokens = total(token_counts(lives) for lives in fleet)
+    met = int(objectives_met(status, latencies, objectives).sum()) if objectives else None
+    counts = status_counts(status)
     return {
-        "log_sha256": log.sha256(),
-        "steps": log.steps,
+        "log_sha256": fingerprint(logs),
+        "steps": sum(log.steps for log in logs),
         "makespan_s": span / SECOND,
         "occupancy": ratio(sum(slot_steps[row] for row in USEFUL), slot_steps["bought"]),
-        "preemptions": int(lives.preemptions.sum()),
+        "preemptions": sum(int(lives.preemptions.sum()) for lives in fleet),
         "goodput_per_s": None if met is None else ratio(met * SECOND, span),
-        "requests": status_counts(lives, everyone),
-        "rejections": dict(zip(log.reasons, reasons.tolist(), strict=True)),
+        "requests": counts,
+        "rejections": rejections(fleet),
         "slot_steps": slot_steps,
         "slot_seconds": {row: time / SECOND for row, time in slot_time.items()},
         "pages": {
@@ -183,18 +222,38 @@ def summary(log: EventLog, objectives: Mapping[str, Nanoseconds] | None = None) 
             "positions": use.positions,
         },
         "tokens": tokens,
-        "cache": cache(log, lives),
+        "cache": cache(fleet),
         "tokens_per_slot_step": ratio(tokens["output"], slot_steps["bought"]),
-        "attainment": None if met is None else ratio(met, len(log.requests)),
+        "attainment": None if met is None else ratio(met, counts["injected"]),
         "rates": {
-            "finished_per_s": ratio(int((lives.status == FINISHED).sum()) * SECOND, span),
+            "finished_per_s": ratio(counts["finished"] * SECOND, span),
             "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),
         },
-        **latency_summary(lives, latencies, everyone),
+        **latency_summary(fleet, latencies, np.ones(len(status), bool)),
         "max_itl_s": describe(latencies["max_itl_s"]),
-        "client_wait_s": describe(seconds(lives.client_wait)),
-        "tenants": tenant_summary(lives, latencies),
+        "client_wait_s": describe(seconds(np.concatenate([lives.client_wait for lives in fleet]))),
+        "tenants": tenant_summary(fleet, status, latencies),
+        "replicas": [replica_summary(lives, *mine) for lives, mine in zip(fleet, rows, strict=True)],
     }
+
+
+def replica_summary(lives: Lives, steps: Mapping[str, int], time: Mapping[str, int]) -> dict[str, Any]:
+    """What one replica did: its requests, its steps, and how much of its slots and of the time was used."""
+    return {
+        "requests": status_counts(lives.status),
+        "steps": lives.log.steps,
+        "occupancy": ratio(sum(steps[row] for row in USEFUL), steps["bought"]),
+        "busy": ratio(time["bought"] - time["idle"], time["bought"]),
+        "preemptions": int(lives.preemptions.sum()),
+        "output_tokens": int(lives.tokens.sum()),
+    }
+
+
+def of_each(frame: Callable[[EventLog], pd.DataFrame], logs: Sequence[EventLog]) -> pd.DataFrame:
+    """The frame of each replica's log, one under the other, with the replica's number if there are several."""
+    if len(logs) == 1:
+        return frame(logs[0])
+    return pd.concat([frame(log).assign(replica=number) for number, log in enumerate(logs)], ignore_index=True)
 
 
 def requests_frame(log: EventLog) -> pd.DataFrame:
@@ -245,7 +304,7 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
             "start_ns": lives.step_ends - durations,
             "duration_ns": durations.copy(),
             **{row: per_step(row) for row in ("decode", "prefill", "recomputed", "held", "no_budget")},
-            "waiting": waiting_by_step(log, lives),
+            "waiting": waiting_by_step(lives),
             "reason": pd.array(names[per_step("reason")], dtype="str"),
             "tokens": per_step("tokens"),
             "context": per_step("context", "decode"),

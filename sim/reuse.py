@@ -8,6 +8,7 @@ Knows nothing of pages by name.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from sim.events import EventLog, Kind
@@ -15,33 +16,33 @@ from sim.lives import Lives
 from sim.request import Request
 
 
-def cache(log: EventLog, lives: Lives) -> dict[str, Any] | None:
-    """How the cache was used, None for an engine without one.
+def cache(fleet: Sequence[Lives]) -> dict[str, Any] | None:
+    """How the caches of all replicas were used, None for engines without one.
 
     idle_pages: pages that nobody held but could be found, mean over the time in which steps ran.
     top_prompt_share: of the hit tokens, the share that came to requests with the same prompt, the largest;
     None without hits, or where fewer than two different prompts were sent.
     """
-    if log.cache is None:
+    uses = [lives.log.cache for lives in fleet if lives.log.cache is not None]
+    if not uses:
         return None
-    admitted = lives.kind == Kind.ADMITTED
-    hits = int(lives.value[admitted].sum())
-    queried = log.cache.queried
+    hits = sum(int(lives.value[lives.kind == Kind.ADMITTED].sum()) for lives in fleet)
+    queried = sum(use.queried for use in uses)
+    requests = [request for lives in fleet for request in lives.log.requests]
+    idle = [idle_pages(lives.log) for lives in fleet if lives.log.steps]
     return {
-        "warm_pages": log.cache.warm_pages,
+        "warm_pages": sum(use.warm_pages for use in uses),
         "queried_tokens": queried,
         "hit_tokens": hits,
         "hit_rate": hits / queried if queried else None,
-        "evictions": log.cache.evictions,
-        "idle_pages": idle_pages(log),
-        "top_prompt_share": top_prompt(log, lives) / hits if hits and several_prompts(log) else None,
+        "evictions": sum(use.evictions for use in uses),
+        "idle_pages": sum(idle) if idle else None,
+        "top_prompt_share": top_prompt(fleet) / hits if hits and several_prompts(requests) else None,
     }
 
 
-def idle_pages(log: EventLog) -> float | None:
-    """Time-weighted mean of the pages that could be found and were held by nobody; None without a step."""
-    if not log.steps:
-        return None
+def idle_pages(log: EventLog) -> float:
+    """Time-weighted mean of the pages of a replica that could be found and were held by nobody, while steps ran."""
     durations = log.step_durations()
     return float((log.cached_by_step() * durations).sum() / durations.sum())
 
@@ -53,15 +54,16 @@ def prompt(request: Request) -> object:
     return request.tokens, request.blocks, request.block_size, request.adapter
 
 
-def several_prompts(log: EventLog) -> bool:
+def several_prompts(requests: Sequence[Request]) -> bool:
     """Whether not all prompts are the same."""
-    return any(prompt(request) != prompt(log.requests[0]) for request in log.requests)
+    return any(prompt(request) != prompt(requests[0]) for request in requests)
 
 
-def top_prompt(log: EventLog, lives: Lives) -> int:
+def top_prompt(fleet: Sequence[Lives]) -> int:
     """Hit tokens of the prompt with the most of them."""
     hits: Counter[object] = Counter()
-    found = (lives.kind == Kind.ADMITTED) & (lives.value > 0)
-    for index, tokens in zip(lives.request[found].tolist(), lives.value[found].tolist(), strict=True):
-        hits[prompt(log.requests[index])] += tokens
+    for lives in fleet:
+        found = (lives.kind == Kind.ADMITTED) & (lives.value > 0)
+        for index, tokens in zip(lives.request[found].tolist(), lives.value[found].tolist(), strict=True):
+            hits[prompt(lives.log.requests[index])] += tokens
     return max(hits.values())

@@ -215,6 +215,8 @@ class Scheduler:
         if batch.tokens:
             self.look_ahead(batch)
             self.advance(batch)
+        elif self.pool.remembers:
+            self.log.rest(now, self.pool.cached)
         return batch
 
     def proceed(self, batch: Batch, steps: int) -> None:

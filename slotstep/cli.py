@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slotstep import trace_commands
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -31,6 +33,7 @@ app = typer.Typer(
 )
 traces_app = typer.Typer(help="Public request traces.", no_args_is_help=True)
 app.add_typer(traces_app, name="trace")
+trace_commands.register(traces_app)
 
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]
 Settings = Annotated[
@@ -42,8 +45,8 @@ TraceFile = Annotated[
     typer.Option(
         "--trace",
         metavar="FILE",
-        help="Read the requests from FILE instead, in the format of the scenario's trace, or azure if its "
-        "workload is none; the workload's scale_rate, first, between and max_output still apply.",
+        help="Read the requests from FILE instead, in the format of the scenario's trace, or found out if "
+        "its workload is none; the workload's scale_rate, first, between and max_output still apply.",
     ),
 ]
 Folder = Annotated[

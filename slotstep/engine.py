@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policies import registry as policies
+from policies import routers
 from sim import cost as costs
-from sim.cluster import simulate
+from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
 from sim.policy import Admission, Optimistic, Order, Policy, Reserve
 from sim.prefix import PrefixPool
@@ -38,14 +39,14 @@ def run(
     `progress` hears now and then how many requests have ended. Raises as `requests` does.
     """
     sent = limited(requests(scenario) if workload is None else workload, scenario.limits)
-    log = simulate(
+    logs = simulate_cluster(
         clients(sent, scenario.clients),
-        scheduler(scenario),
-        cost(scenario),
+        [(scheduler(scenario), cost(scenario)) for _ in range(scenario.cluster.replicas)],
+        router(scenario),
         macro=scenario.engine.macro,
         progress=progress,
     )
-    return Result(scenario, log)
+    return Result(scenario, logs)
 
 
 def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
@@ -61,6 +62,7 @@ def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
 def check(scenario: Scenario) -> None:
     """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
     order(scenario)
+    router(scenario)
     cost(scenario)
     check_workload(scenario, scenario.workload)
 
@@ -110,6 +112,14 @@ def order(scenario: Scenario) -> Order:
     """The order of the scenario's policy; raises BadInput for an unknown policy or option."""
     with scenario.blamed("policy: "):
         return policies.build(*policy(scenario), scenario.seed)
+
+
+def router(scenario: Scenario) -> Router:
+    """What sends each request to a replica; raises BadInput for an unknown router or option."""
+    if scenario.cluster.replicas == 1:
+        return First()
+    with scenario.blamed("cluster.router: "):
+        return routers.build(*scenario.cluster.router_choice, scenario.seed, scenario.cluster.replicas)
 
 
 def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """One run of one scenario under one policy; `log` is everything that happened, the rest is made of it."""
+    """One run of one scenario under one policy: the logs, one a replica, hold all that happened."""
 
     scenario: Scenario
-    log: EventLog
+    logs: Sequence[EventLog]
+
+    @property
+    def log(self) -> EventLog:
+        """The event log of the only replica. Raises ValueError if there are several."""
+        (log,) = self.logs
+        return log
 
     @property
     def policy(self) -> str:
@@ -43,23 +49,26 @@ class Result:
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
             "preset": self.scenario.engine.modelled,
-            **metrics.summary(self.log, objectives or None),
+            **metrics.summary(self.logs, objectives or None),
         }
 
     @cached_property
     def requests(self) -> pd.DataFrame:
         """One row per request that was sent; see `sim.metrics.requests_frame`."""
-        return metrics.requests_frame(self.log)
+        return metrics.of_each(metrics.requests_frame, self.logs)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
         """One row per step; see `sim.metrics.steps_frame`."""
-        return metrics.steps_frame(self.log)
+        return metrics.of_each(metrics.steps_frame, self.logs)
 
     @cached_property
     def slots(self) -> pd.DataFrame:
-        """One row per stay of a request in a slot; see `sim.metrics.slots_frame`."""
-        return metrics.slots_frame(self.log)
+        """One row per stay of a request in a slot; see `sim.metrics.slots_frame`. Slots count on over replicas."""
+        frame = metrics.of_each(metrics.slots_frame, self.logs)
+        if len(self.logs) > 1:
+            frame["slot"] += frame["replica"] * self.scenario.engine.slots
+        return frame
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the run into `folder`, which is made if need be; returns the files written.
@@ -103,7 +112,9 @@ def draw(results: Mapping[str, Result], folder: Path) -> list[Path]:
 
     summaries = {name: result.summary for name, result in results.items()}
     shares = {name: summary["occupancy"] for name, summary in summaries.items() if summary["steps"]}
-    stays = {name: (result.slots, result.scenario.engine.slots) for name, result in results.items()}
+    stays = {
+        name: (result.slots, result.scenario.engine.slots * len(result.logs)) for name, result in results.items()
+    }
     pictures = {
         "timeline": figures.slot_timeline(stays, shares),
         "latencies": figures.latency_distributions({name: run.requests for name, run in results.items()}),

@@ -16,6 +16,7 @@ from slotstep import document, engine, preset
 from slotstep.complaints import complaint
 from slotstep.crowd import Crowd, Limits
 from slotstep.fields import Label, Section, Seed
+from slotstep.fleet import Cluster
 from slotstep.machine import Engine
 from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Objectives, PolicyChoice, Workload
 from slotstep.workload import AUTO
@@ -32,6 +33,7 @@ class Scenario(Section):
     workload: Workload
     clients: Crowd | None = None
     limits: Limits = Limits()
+    cluster: Cluster = Cluster()
     engine: Engine = Engine()
     cost: Cost
     policy: PolicyChoice = PolicyChoice.model_validate("fcfs")

@@ -42,8 +42,8 @@ def test_a_module_imports_only_what_lies_below_it(path):
     assert ours <= allowed
 
 
-def test_only_the_replica_and_the_cluster_know_simpy():
-    assert importers("simpy") == {"sim/replica.py", "sim/cluster.py"}
+def test_only_the_replica_knows_simpy():
+    assert importers("simpy") == {"sim/replica.py"}
 
 
 def test_only_the_front_door_knows_pydantic():

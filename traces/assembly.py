@@ -107,7 +107,7 @@ def _runs(frame: pd.DataFrame) -> NDArray[np.int64]:
     """The number of each row's run, in the file's order."""
     if "run" not in frame:
         return np.zeros(len(frame), np.int64)
-    return np.asarray(pd.factorize(frame["run"])[0], np.int64)
+    return np.asarray(pd.factorize(frame["run"], use_na_sentinel=False)[0], np.int64)
 
 
 def _by_arrival(frame: pd.DataFrame | None, report: Report) -> pd.DataFrame | None:
@@ -146,15 +146,15 @@ def _count_from_zero(piece: Piece, zeros: dict[tuple[str, str], int], first: boo
         names = [] if frame is None else [name for name in clock if name in frame]
         if frame is None or not names or frame.empty:
             continue
-        runs = frame["run"].astype(object).fillna("").to_numpy() if "run" in frame else None
-        for run in [""] if runs is None else dict.fromkeys(runs):
-            here = frame[names] if runs is None else frame.loc[runs == run, names]
+        codes = _runs(frame)
+        keys = [""] if "run" not in frame else [str(name) for name in frame["run"].unique()]
+        for code, key in enumerate(keys):
+            here = frame[names] if len(keys) == 1 else frame.loc[codes == code, names]
             times = [int(time) for time in (here.iloc[0] if first else here.min()) if not pd.isna(time)]
             if times:
-                zeros.setdefault((str(run), clock[0]), min(times))
-        shift: int | NDArray[np.int64] = zeros.get(("", clock[0]), 0)
-        if runs is not None:
-            shift = np.array([zeros.get((str(run), clock[0]), 0) for run in runs], np.int64)
+                zeros.setdefault((key, clock[0]), min(times))
+        zero = np.array([zeros.get((key, clock[0]), 0) for key in keys], np.int64)
+        shift = zero[codes] if len(keys) > 1 else int(zero[0])
         for name in names:
             frame[name] = frame[name] - shift
 

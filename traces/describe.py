@@ -145,7 +145,7 @@ def odd_lengths(name: str, values: statistics.Integers, found: dict[str, Any]) -
     """Constant lengths, a cap where they pile up, and values far out."""
     top = found["max"]
     if found["min"] == top:
-        return [f"every {name} is {top:,} tokens"]
+        return [f"every {name} is {top:,} token{'s' * (top > 1)} long"]
     near = int((values >= top - max(1, top // 1000)).sum())
     if near > PILE * len(values):
         return [f"{near:,} {name}s ({near / len(values):.1%}) are at or just below the longest, {top:,}: a cap"]

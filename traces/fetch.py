@@ -32,7 +32,11 @@ class Source:
         return self.address.rpartition("/")[2]
 
 
-# Azure LLM inference traces of 2023: Patel et al., ISCA 2024; licence CC-BY-4.0.
+MOONCAKE = "https://raw.githubusercontent.com/kvcache-ai/Mooncake/main/FAST25-release/traces/"
+VIDUR = "https://raw.githubusercontent.com/microsoft/vidur/main/data/processed_traces/"
+
+# Azure: the LLM inference traces of 2023, Patel et al., ISCA 2024; licence CC-BY-4.0.
+# Mooncake: Qin et al., FAST 2025; licence Apache-2.0. Vidur: lengths of arXiv summaries; licence MIT.
 SOURCES = {
     "azure-2023-conv": Source(
         AZURE + "AzureLLMInferenceTrace_conv.csv",
@@ -41,6 +45,18 @@ SOURCES = {
     "azure-2023-code": Source(
         AZURE + "AzureLLMInferenceTrace_code.csv",
         "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6",
+    ),
+    "mooncake-conversation": Source(
+        MOONCAKE + "conversation_trace.jsonl",
+        "b8cbb061a85206d729d91cdc2981f43c9e0d99209dce588d3af5f7934408b9df",
+    ),
+    "mooncake-synthetic": Source(
+        MOONCAKE + "synthetic_trace.jsonl",
+        "bd070915a98fc0ed264d7cfef2ce746002eb3076a695ec31ba2674c0111ec131",
+    ),
+    "vidur-arxiv": Source(
+        VIDUR + "arxiv_summarization_stats_llama2_tokenizer_filtered_v2.csv",
+        "9d3580538d915ca75e4aaaa54590b42dbb17abc6d74c8913310cf07c232adcdc",
     ),
 }
 NAMES = tuple(SOURCES)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from traces.report import Report
-from traces.rows import Rows
+from traces.rows import Rows, encodable
 from traces.table import Kind, Trace
 
 STRING = pd.StringDtype("pyarrow")
@@ -42,7 +42,9 @@ class Piece:
 
 def text(values: Any) -> Any:
     """Texts (a pyarrow array, or a list with None) as a nullable column; "" is missing."""
-    array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, pa.string())
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        values = pa.array([None if value is None else encodable(value) for value in values], pa.string())
+    array = values
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     array = pc.if_else(pc.equal(array, ""), pa.scalar(None, pa.string()), array)

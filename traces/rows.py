@@ -188,11 +188,16 @@ class JsonRows(Rows):
         return values
 
 
+def encodable(value: str) -> str:
+    """The text with a question mark for each half of a surrogate pair that JSON let stand alone."""
+    return value.encode("utf-8", "replace").decode()
+
+
 def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return encodable(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value)
@@ -226,6 +231,8 @@ def read_csv(path: Path, needed: Sequence[str], header: Sequence[str] = ()) -> I
     headers = 0 if header else 1
     for missing in (name for name in needed if name not in names):
         raise BadInput(f"{path}, row 1: column {missing} is missing; found {shown(','.join(names))}")
+    if not any(names):
+        raise BadInput(f"{path}, row 1: no column names; expected a header")
     if len(set(names)) < len(names):
         raise BadInput(f"{path}, row 1: a column stands twice in {shown(','.join(names))}")
     first, skip = 1, headers
@@ -241,6 +248,8 @@ def read_csv(path: Path, needed: Sequence[str], header: Sequence[str] = ()) -> I
 
 def _parse(path: Path, block: bytes, names: Sequence[str], row: int, skip: int) -> Any:
     """One piece as a table of text columns; its first line is row number `row` of the file."""
+    if not block.isascii():
+        check_text(path, block, row)
     malformed: list[Any] = []
 
     def remember(found: Any) -> str:
@@ -268,7 +277,6 @@ def _parse(path: Path, block: bytes, names: Sequence[str], row: int, skip: int) 
                 f"{path}, row {at}: {found.actual_columns} columns in {shown(found.text)}; "
                 f"expected {found.expected_columns}"
             ) from None
-        check_text(path, block, row)
         raise BadInput(f"{path}, row {row} or later: not a CSV file: {' '.join(str(error).split())}") from None
 
 

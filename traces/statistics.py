@@ -20,14 +20,15 @@ ON_TICK = 0.01
 
 
 def dispersion(arrivals: Integers, window: Nanoseconds = SECOND) -> float | None:
-    """Variance over mean of the numbers of arrivals in windows from 0 on; a Poisson process has 1.
+    """Variance over mean of the numbers of arrivals in the whole windows from 0 on; a Poisson process has 1.
 
-    None for fewer than two windows.
+    None for fewer than two windows, or no arrival in any.
     """
-    if not len(arrivals) or arrivals[-1] < window:
+    windows = int(arrivals[-1]) // window if len(arrivals) else 0
+    inside = arrivals[: np.searchsorted(arrivals, windows * window)]
+    if windows < 2 or not len(inside):
         return None
-    mean = len(arrivals) / (int(arrivals[-1]) // window + 1)
-    return float((occupied(arrivals, window) ** 2).sum() / len(arrivals) - mean)
+    return float((occupied(inside, window) ** 2).sum() / len(inside) - len(inside) / windows)
 
 
 def occupied(arrivals: Integers, window: Nanoseconds) -> Integers:

@@ -113,6 +113,8 @@ class Trace:
 
     def run(self, name: str) -> Trace:
         """The part of the trace that is run `name`. Raises BadInput if there is none of that name."""
+        if not self.runs:
+            raise BadInput(f"{self.report.file}: no run {shown(name)}; the file does not tell runs apart")
         if name not in self.runs:
             raise BadInput(f"{self.report.file}: no run {shown(name)}; did you mean {nearest(name, self.runs)}?")
         return replace(

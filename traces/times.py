@@ -38,7 +38,9 @@ def decimal(texts: Any, unit: str) -> tuple[Numbers, Mask]:
     parts = pc.split_pattern(pc.if_else(plain, texts, "0"), ".", max_splits=1)
     whole = pc.list_element(parts, 0)
     values = np.zeros(len(texts), np.int64)
-    too_long = np.asarray(pc.utf8_length(whole)) > 19 - digits
+    length = np.asarray(pc.utf8_length(whole))
+    nine = np.asarray(pc.starts_with(whole, "9"), bool)
+    too_long = (length > 19 - digits) | ((length == 19 - digits) & nine)
     seconds = pc.if_else(pa.array(too_long), "0", whole)
     values += pc.cast(seconds, pa.int64()).to_numpy(zero_copy_only=False) * 10**digits
     if digits and pc.any(pc.greater(pc.list_value_length(parts), 1)).as_py():
@@ -68,11 +70,13 @@ def exact(value: object, unit: str) -> int | None:
 def iso(texts: Any) -> tuple[Numbers, Mask]:
     """Nanoseconds since 1970 of ISO 8601 times, and which texts are none.
 
-    Any number of fraction digits, "T" or a space, "Z", an offset or no zone; without one it counts as UTC.
+    Any number of fraction digits, "T" or a space, "Z", an offset or no zone; without one it counts as UTC. A time
+    is not before 1970 and at most 2^62 ns after (in 2116).
     """
     if pc.all(pc.match_substring_regex(texts, ISO_PLAIN)).as_py():
         try:
-            return _cast(texts), np.zeros(len(texts), bool)
+            values = _cast(texts)
+            return values, (values < 0) | (values > LATEST)
         except pa.ArrowInvalid:
             pass
     fields = pc.extract_regex(texts, ISO)
@@ -88,7 +92,7 @@ def iso(texts: Any) -> tuple[Numbers, Mask]:
         bad[good[wrong]] = True
     values[good] = instants + pc.cast(nanos, pa.int64()).to_numpy(zero_copy_only=False)
     values[good] -= _offsets(zone)
-    return values, bad
+    return values, bad | (values < 0) | (values > LATEST)
 
 
 def _cast(texts: Any) -> Numbers:

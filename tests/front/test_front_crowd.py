@@ -107,3 +107,30 @@ def test_the_resolved_scenario_keeps_clients_and_limits() -> None:
     again = slotstep.parse(scenario.resolved())
     assert again == scenario
     assert (again.clients, again.limits) == (scenario.clients, scenario.limits)
+
+
+def test_replicas_share_the_requests_and_are_told_apart() -> None:
+    result = run("cluster={replicas: 3, router: least_requests}", "engine.slots=1")
+    assert ends(result) == {"a": 30, "b": 30, "c": 30}
+    assert sorted(result.requests.replica) == [0, 1, 2]
+    assert sorted(result.slots.slot) == [0, 1, 2]
+    assert len(result.summary["replicas"]) == len(result.logs) == 3
+    with pytest.raises(ValueError, match="too many values"):
+        _ = result.log
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        (
+            "cluster={replicas: 2, router: rund_robin}",
+            "cluster.router: 'rund_robin' is unknown; did you mean round_robin?",
+        ),
+        ("cluster={replicas: 2, router: [a]}", "cluster.router: found ['a']; expected the name of a router"),
+        ("cluster.replicas=0", "cluster.replicas: found 0; expected a whole number of at least 1"),
+    ],
+)
+def test_routers_are_checked(setting: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        run(setting)
+    assert complaint in str(error.value)

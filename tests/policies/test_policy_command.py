@@ -1,12 +1,18 @@
 """`slotstep policies` lists the whole registry, for people and for programs."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 
+import slotstep
 from policies.registry import POLICIES, build, names
 from slotstep import policy_commands
 from slotstep.units import nanoseconds
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize("columns", ["60", "140"])
@@ -38,3 +44,21 @@ def test_the_defaults_listed_build_the_policy():
             for option, default in entry["options"].items()
         }
         assert len(build(entry["name"], options, seed=0)) == 0
+
+
+PAGE = (ROOT / "docs" / "policies.md").read_text()
+
+
+@pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+def test_the_examples_of_the_page_run(example, tmp_path):
+    jobs = yaml.safe_load((ROOT / "examples" / "jobs-continuous.yaml").read_text())
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(yaml.safe_dump(jobs | yaml.safe_load(example)))
+    result = slotstep.load(scenario).run()
+    assert result.summary["requests"]["finished"] == 3
+    assert result.summary["policy"] != "fcfs"
+
+
+def test_the_page_explains_every_option():
+    keys = [f"`policy.{name}.{option}`" for name, entry in POLICIES.items() for option in entry.options]
+    assert not [key for key in keys if key not in PAGE]

@@ -90,6 +90,7 @@ def a_run(policy: str = "fcfs", **changes: Any) -> dict[str, Any]:
         "client_wait_s": latency(0.0, n=8),
         "e2e_s": latency(0.0215, 0.12, n=8),
         "tenants": {"default": tenant(8, 0.001)},
+        "replicas": [],
     }
     return run | changes
 

@@ -20,7 +20,7 @@ def waits(log):
 
 
 def test_a_window_holds_back_what_comes_too_soon_and_shows_it_apart():
-    # Four requests of 3 tokens at 0, steps of 10, slots enough, two in flight: c and d are sent at 30, when a and b end.
+    # Four requests of 3 tokens at 0, steps of 10, slots enough, two in flight: c and d are sent at 30, when two end.
     log = run(Window([job(name, 3) for name in "abcd"], size=2), engine(slots=4), Unit(10))
     assert times(log, "queued") == {"a": 0, "b": 0, "c": 30, "d": 30}
     assert times(log, "finished") == {"a": 30, "b": 30, "c": 60, "d": 60}

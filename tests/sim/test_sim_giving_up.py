@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import event, settings
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 from sim_stories import booked, engine, happenings, job, run, static_engine, times
 
-from sim.cost import Unit
+from policies.registry import build
+from sim.cost import Affine, Unit
 from sim.lives import Lives
 from sim.metrics import requests_frame, slots_frame, summary
 from sim.request import Request
@@ -120,3 +124,67 @@ def test_the_pages_of_who_gave_up_are_free_again():
 def test_a_limit_of_nothing_is_refused(limit):
     with pytest.raises(ValueError, match=f"request a: {limit} is 0; expected at least 1"):
         impatient("a", 1, **{limit: 0})
+
+
+@st.composite
+def impatient_requests(draw):
+    """Up to 25 requests of three tenants, about half of which give up or time out some time."""
+    now, requests = 0, []
+    for place in range(draw(st.integers(1, 25))):
+        now += draw(st.sampled_from([0, 0, 1, 13, 80, 700]))
+        prompt, output = draw(st.integers(1, 40)), draw(st.integers(1, 60))
+        some_time = st.one_of(st.none(), st.integers(1, 1500))
+        requests.append(
+            Request(
+                str(place),
+                now,
+                prompt,
+                output,
+                draw(st.sampled_from("abc")),
+                cancel_after=draw(some_time),
+                cancel_tokens=draw(st.one_of(st.none(), st.none(), st.integers(1, 60))),
+                queue_timeout=draw(some_time),
+                timeout=draw(st.one_of(st.none(), st.integers(1, 4000))),
+            )
+        )
+    return requests
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@drawn(
+    requests=impatient_requests(),
+    slots=st.sampled_from([1, 2, 5]),
+    spare=st.sampled_from([0, 1, 10, 1000]),
+    page_size=st.sampled_from([1, 4, 16]),
+    budget=st.sampled_from([4, 32, 1000]),
+    policy=st.sampled_from([("fcfs", {}), ("sjf", {}), ("fair", {"max_wait": 100})]),
+    mode=st.sampled_from(["plain", "depth 2", "late", "static"]),
+    cost=st.sampled_from([Unit(7), Affine(base=5, per_sequence=0.7, per_context_token=0.13, per_prefill_token=1.1)]),
+)
+def test_giving_up_at_any_moment_loses_nothing(requests, slots, spare, page_size, budget, policy, mode, cost):
+    """Every slot and page comes back (the end of a run checks it), no token counts twice, and the accounts add up."""
+    pages = max(-(-(r.prompt + r.output) // page_size) for r in requests) + spare
+    settings = {"depth 2": {"depth": 2}, "late": {"evict": "after"}}.get(mode, {})
+
+    def log(macro):
+        order = build(*policy, seed=0)
+        if mode == "static":
+            return run(requests, static_engine(slots, pages, page_size, order), cost, macro)
+        return run(requests, engine(slots, budget, pages, page_size, order, **settings), cost, macro)
+
+    happened = log(True)
+    assert happened.sha256() == log(False).sha256()
+    found = summary(happened)
+    counts = found["requests"]
+    assert counts["injected"] == counts["finished"] + counts["cancelled"] + counts["timed_out"]
+    event(f"gave up: {counts['injected'] > counts['finished']}")
+    frame = requests_frame(happened)
+    assert (frame.tokens <= frame.output).all()
+    assert (frame.tokens[frame.status == "finished"] == frame.output[frame.status == "finished"]).all()
+    assert found["tokens"]["output"] == frame.tokens.sum()
+    for account in (found["slot_steps"], found["slot_seconds"]):
+        assert min(account.values()) >= 0
+        assert sum(spent for row, spent in account.items() if row != "bought") == pytest.approx(account["bought"])
+    in_vain = set(frame.index[frame.status.isin(["cancelled", "timed_out"])])
+    stays = [end - first for index, first, end in happened.stay_table().tolist() if index in in_vain]
+    assert found["slot_steps"]["wasted"] == sum(stays)

@@ -4,8 +4,12 @@ import pytest
 from sim_stories import Script, booked, engine, job, jobs, run
 
 from policies.fcfs import FirstComeFirstServed
+from sim.cost import Unit
 from sim.metrics import steps_frame, summary
-from sim.policy import Reserve
+from sim.policy import Optimistic, Policy, Reserve
+from sim.prefix import PrefixPool
+from sim.request import Request
+from sim.scheduler import Scheduler
 
 
 def test_nobody_wants_the_slot():
@@ -68,3 +72,16 @@ def test_an_arrival_in_a_long_run_counts_as_waiting_from_the_next_step_on():
     log = run([job("a", 4), job("b", 1, arrival=15)], engine(slots=2, budget=1), Script(10, 10, 10, 10, 10), False)
     assert steps_frame(log).waiting.tolist() == [0, 0, 1, 1, 0]
     assert booked(summary(log)) == {"prefill": 2, "decode": 3, "no_budget": 2, "no_demand": 3}
+
+
+def test_pages_that_can_be_found_stay_cached_while_the_engine_rests():
+    # Two equal prompts of two pages, a step of 10 each, at 0 and at 100: from 10 to 100 both pages of the first can
+    # be found; the second finds one, computes the other again, and leaves one old page cached for its 10.
+    prompt = tuple(range(32))
+    requests = [Request(name, arrival, 32, 1, tokens=prompt) for name, arrival in (("a", 0), ("b", 100))]
+    policy = Policy(FirstComeFirstServed(), Optimistic())
+    scheduler = Scheduler(policy, PrefixPool(pages=10, page_size=16), slots=1, token_budget=100)
+    positions = summary(run(requests, scheduler, Unit(10)))["pages"]["positions"]
+    assert positions["cached"] == pytest.approx((90 * 32 + 10 * 16) / 110)
+    assert positions["live"] == pytest.approx(20 * 32 / 110)
+    assert sum(positions.values()) == pytest.approx(160)

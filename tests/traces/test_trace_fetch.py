@@ -64,15 +64,21 @@ def complaint(cache):
 
 def test_the_digests_are_those_of_the_real_files(data):
     for name, source in fetch.SOURCES.items():
-        stored = data / "traces" / "azure_2023" / f"{source.file_name}.gz"
+        (stored,) = (data / "traces").glob(f"*/{source.file_name}.gz")
         assert hashlib.sha256(gzip.decompress(stored.read_bytes())).hexdigest() == source.sha256, name
 
 
 def test_the_addresses_are_the_public_ones():
-    folder = "https://raw.githubusercontent.com/Azure/AzurePublicDataset/master/data/AzureLLMInferenceTrace_"
+    public = "https://raw.githubusercontent.com/"
+    azure = public + "Azure/AzurePublicDataset/master/data/AzureLLMInferenceTrace_"
+    mooncake = public + "kvcache-ai/Mooncake/main/FAST25-release/traces/"
+    vidur = public + "microsoft/vidur/main/data/processed_traces/"
     assert {name: fetch.SOURCES[name].address for name in fetch.NAMES} == {
-        "azure-2023-conv": folder + "conv.csv",
-        "azure-2023-code": folder + "code.csv",
+        "azure-2023-conv": azure + "conv.csv",
+        "azure-2023-code": azure + "code.csv",
+        "mooncake-conversation": mooncake + "conversation_trace.jsonl",
+        "mooncake-synthetic": mooncake + "synthetic_trace.jsonl",
+        "vidur-arxiv": vidur + "arxiv_summarization_stats_llama2_tokenizer_filtered_v2.csv",
     }
 
 

@@ -17,6 +17,7 @@ from traces.synthetic import (
     Lognormal,
     Markov,
     Pareto,
+    Patience,
     Piece,
     Piecewise,
     Poisson,
@@ -125,6 +126,7 @@ def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
             correlation=0.2,
             sessions={"turns": {"geometric": 4}, "think": 9, "context": 100},
             prefixes={"groups": 3, "tokens": 50, "skew": 1},
+            patience={"lasts": 30, "share": 0.5},
             block_size=4,
             crowd={"tenants": 5},
         )
@@ -135,6 +137,7 @@ def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
         correlation=0.2,
         sessions=Sessions(Geometric(4), 9, context=100),
         prefixes=Prefixes(3, Fixed(50), 1),
+        patience=Patience(30, 0.5),
         block_size=4,
         crowd=Crowd(5),
     )

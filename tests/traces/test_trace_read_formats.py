@@ -518,17 +518,21 @@ def test_a_wrong_map_is_named(read, roles, expected):
     assert str(caught.value).endswith(expected)
 
 
-def test_a_parquet_file_of_a_workload_reads_back_whole(read, tmp_path):
+def test_a_parquet_table_is_read_by_its_columns(read, tmp_path):
     whole = read(mini.AIPERF_TRACE)
     frame = whole.workload.assign(blocks=[list(blocks) for blocks in whole.workload["blocks"]])
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({"slotstep": json.dumps({"block_size": 512})})
-    pa.parquet.write_table(table, tmp_path / "own.parquet")
-    again = traces.load(tmp_path / "own.parquet")
-    assert again.report.format == "columns"
-    assert again.requests() == whole.requests()
+    pa.parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "table.parquet")
+    again = traces.load(tmp_path / "table.parquet")
     names = ["id", "arrival_ns", "prompt", "output", "session", "turn", "parent", "think_ns"]
     pd.testing.assert_frame_equal(again.workload[names], whole.workload[names])
+    assert again.report.format == "columns"
+    assert again.report.notes == ["blocks without a block size: left out"]
+    roles = {"id": "id", "arrival": "arrival_ns:ns", "prompt": "prompt", "output": "output", "blocks": "blocks:512"}
+    assert traces.load(tmp_path / "table.parquet", columns=roles).requests() == whole.requests()
+    with pytest.raises(
+        BadInput, match=r"^columns.blocks is 'blocks'; expected a column and tokens, as in hash_ids:512$"
+    ):
+        traces.load(tmp_path / "table.parquet", columns={**roles, "blocks": "blocks"})
 
 
 def test_a_file_of_no_known_format_says_what_to_do(read):

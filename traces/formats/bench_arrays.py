@@ -16,7 +16,7 @@ from traces.errors import BadInput, shown
 from traces.formats.aiperf import is_gap
 from traces.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.report import Report
-from traces.rows import JsonRows
+from traces.rows import JsonRows, encodable
 
 FIELDS = ("input_lens", "output_lens", "ttfts", "itls", "errors", "start_times", "generated_texts")
 
@@ -81,4 +81,8 @@ def as_rows(path: Any, place: str, run: dict[str, Any], first: int) -> JsonRows 
 
 def scalars(run: dict[str, Any]) -> dict[str, Any]:
     """The run's own aggregates: its values that are single numbers or texts."""
-    return {name: value for name, value in run.items() if isinstance(value, str | int | float) or value is None}
+    return {
+        encodable(name): encodable(value) if isinstance(value, str) else value
+        for name, value in run.items()
+        if isinstance(value, str | int | float) or value is None
+    }

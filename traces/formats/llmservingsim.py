@@ -16,6 +16,7 @@ import numpy as np
 
 from traces.errors import BadInput, shown
 from traces.head import Head
+from traces.limits import LATEST
 from traces.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.report import Report
 from traces.rows import JsonRows, read_jsonl
@@ -47,8 +48,11 @@ def chunks(path: Path) -> Iterator[Piece]:
             "arrives when the sub-request before ends: its earliest possible time is kept", int(waits.sum())
         )
         kept = replayable(rows, report, prompt, output, ("input_toks", "output_toks"))
-        for row in np.flatnonzero(waits):
-            arrival[row] = arrival[row - 1] + think[row]
+        for row in np.flatnonzero(waits).tolist():
+            earliest = int(arrival[row - 1]) + int(think[row])
+            if earliest > LATEST:
+                raise BadInput(f"{rows.place(row)}: {TOOL} is {think[row]}; expected an arrival before 2^62 ns")
+            arrival[row] = earliest
         turn = np.array([value or 0 for value in rows.values("turn")], np.int64)
         alone = [value is None for value in rows.values("session")]
         frame = columns(

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
@@ -50,8 +49,9 @@ def chunks(path: Path) -> Iterator[Piece]:
         sent, _ = rows.time("launch_time", "s")
         end, _ = rows.time("finish_time", "s")
         prompt, output = rows.whole("prompt_tokens"), rows.whole("generation_tokens")
-        ttft = rows.number("ttft")
+        waited, _ = rows.time("ttft", "s")
         rows.check()
+        ttft = waited / 1e9
         run = pc.binary_join_element_wise(*(rows.texts(name) for name in NEEDED[:3]), "/")
         counts.update(zip(rows.texts("scenario").to_pylist(), run.to_pylist(), strict=True))
         users = rows.texts("user_id") if "user_id" in rows.names else None
@@ -66,7 +66,7 @@ def chunks(path: Path) -> Iterator[Piece]:
             session=session,
             arrival_ns=pd.array(sent, "Int64"),
             sent_ns=pd.array(sent, "Int64"),
-            first_ns=pd.array(sent + np.rint(ttft * 1e9).astype(np.int64), "Int64"),
+            first_ns=pd.array(sent + waited, "Int64"),
             last_ns=pd.array(end, "Int64"),
             ttft_s=ttft,
             tpot_s=per_token(ttft, e2e, output),

@@ -1,8 +1,8 @@
 """Any CSV, JSON-lines or parquet file, by a map from roles to its columns.
 
-Roles are the keys of `OWN`; `arrival` needs a unit after its column, as in `{"arrival":
-"ts:ms"}`: s, ms, us, ns or iso. Without a map, columns that bear the names of `traces.table` are taken as they
-are there, so a parquet file that holds a Trace's workload reads back whole.
+Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after their column, as in `ts:ms`: s, ms, us,
+ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a map, columns that bear the names of
+`traces.table` are taken as they are there; blocks of unknown size are left out.
 
 What the file marks as failed (`status` other than ok, success, true, 200 or nothing) is measured, not replayed
 without both lengths.
@@ -10,7 +10,6 @@ without both lengths.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -55,26 +54,37 @@ def chunks(path: Path, roles: Mapping[str, str] | None = None) -> Iterator[Piece
         if role not in OWN:
             raise BadInput(f"columns.{role}: unknown role; did you mean {nearest(role, OWN)}?")
     found = dict(roles) if roles else None
-    size, local = 0, False
-    for rows, about in _rows(path, found):
+    size = _block_size(found)
+    for rows in _rows(path, found):
         plan = found or {role: name for role, name in OWN.items() if name.partition(":")[0] in rows.names}
-        size, local = about.get("block_size", size), about.get("local_blocks", local)
-        yield _piece(path, rows, plan, size, local)
+        yield _piece(path, rows, plan, size)
 
 
-def _rows(path: Path, roles: dict[str, str] | None) -> Iterator[tuple[Rows, dict[str, Any]]]:
-    """The rows in pieces, and what a parquet file says of its blocks."""
+def _block_size(roles: dict[str, str] | None) -> int:
+    """The number after the column of blocks, which is cut off there; 0 without blocks."""
+    if not roles or "blocks" not in roles:
+        return 0
+    name, _, size = roles["blocks"].rpartition(":")
+    if not name or not size.isdecimal() or not 0 < int(size) < 2**20:
+        raise BadInput(
+            f"columns.blocks is {shown(roles['blocks'])}; expected a column and tokens, as in hash_ids:512"
+        )
+    roles["blocks"] = name
+    return int(size)
+
+
+def _rows(path: Path, roles: dict[str, str] | None) -> Iterator[Rows]:
+    """The rows in pieces."""
     start = source.head(path, 64)
-    needed = [name.partition(":")[0] for name in (roles or {}).values()]
+    needed = [name if role == "blocks" else name.partition(":")[0] for role, name in (roles or {}).items()]
     if start.startswith(source.PARQUET):
         yield from _parquet(path, needed)
     elif start.lstrip()[:1] == b"{":
         for rows in read_jsonl(path):
             rows.names = list({**dict.fromkeys(rows.names), **dict.fromkeys(needed)})
-            yield rows, {}
+            yield rows
     else:
-        for table in read_csv(path, needed):
-            yield table, {}
+        yield from read_csv(path, needed)
 
 
 class ParquetRows(CsvRows):
@@ -86,7 +96,10 @@ class ParquetRows(CsvRows):
             column = column.combine_chunks()
         if pa.types.is_floating(column.type):
             return pa.array(["" if value is None else repr(value) for value in column.to_pylist()], pa.string())
-        return column.cast(pa.string()).fill_null("")
+        try:
+            return column.cast(pa.string()).fill_null("")
+        except pa.ArrowException:
+            raise BadInput(f"{self.path}: column {name} is {column.type}; expected numbers or text") from None
 
     def values(self, name: str) -> list[Any]:
         """A column as Python values."""
@@ -94,7 +107,7 @@ class ParquetRows(CsvRows):
         return found
 
 
-def _parquet(path: Path, needed: list[str]) -> Iterator[tuple[Rows, dict[str, Any]]]:
+def _parquet(path: Path, needed: list[str]) -> Iterator[Rows]:
     first = 1
     try:
         with pq.ParquetFile(path) as file:
@@ -102,10 +115,9 @@ def _parquet(path: Path, needed: list[str]) -> Iterator[tuple[Rows, dict[str, An
             for missing in (name for name in needed if name not in names):
                 raise BadInput(f"{path}: column {missing} is missing; found {shown(','.join(names))}")
             wanted = [name for name in names if name in needed] if needed else _known(names)
-            about = json.loads((file.schema_arrow.metadata or {}).get(b"slotstep", b"{}"))
             for batch in file.iter_batches(BATCH, columns=wanted):
                 if batch.num_rows:
-                    yield ParquetRows(path, pa.Table.from_batches([batch]), first, 0), dict(about)
+                    yield ParquetRows(path, pa.Table.from_batches([batch]), first, 0)
                     first += batch.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, BadInput):
@@ -120,7 +132,7 @@ def _known(names: list[str]) -> list[str]:
     return [name for name in names if name in own]
 
 
-def _piece(path: Path, rows: Rows, plan: dict[str, str], size: int, local: bool) -> Piece:
+def _piece(path: Path, rows: Rows, plan: dict[str, str], size: int) -> Piece:
     for role in ("prompt", "output"):
         if role not in plan:
             raise BadInput(f"{path}: no column for {role}; name it, as in {role}=COLUMN")
@@ -155,7 +167,7 @@ def _piece(path: Path, rows: Rows, plan: dict[str, str], size: int, local: bool)
     kept |= failed & (prompt > 0) & (output > 0)
     workload = columns(rows, kept, prompt=prompt, output=output, **values)
     has_blocks = values.get("blocks") is not None
-    return Piece(report, rows.header, workload, measured, block_size=size if has_blocks else 0, local_blocks=local)
+    return Piece(report, rows.header, workload, measured, block_size=size if has_blocks else 0)
 
 
 def _time(rows: Rows, named: str, role: str) -> tuple[Any, Any]:

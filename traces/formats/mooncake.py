@@ -21,6 +21,7 @@ import numpy as np
 from traces.errors import BadInput
 from traces.formats.blocks import covering
 from traces.head import Head
+from traces.limits import LATEST
 from traces.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.report import Report
 from traces.rows import JsonRows, read_jsonl
@@ -102,7 +103,10 @@ class Turns:
             if not timed[row]:
                 if before is None:
                     raise BadInput(f"{rows.place(row)}: timestamp is missing; expected milliseconds")
-                arrival[row] = before[0] + (delay[row] if delayed[row] else 0)
+                earliest = before[0] + (int(delay[row]) if delayed[row] else 0)
+                if earliest > LATEST:
+                    raise BadInput(f"{rows.place(row)}: delay is {delay[row]} ns; expected an arrival before 2^62 ns")
+                arrival[row] = earliest
             if name is None:
                 continue
             turn[row] = self.counts[name]

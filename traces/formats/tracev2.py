@@ -52,7 +52,7 @@ def chunks(path: Path) -> Iterator[Piece]:
         count, words, instant = (partial(find, rows) for find in (_count, _words, _instant))
         arrival, _ = rows.time("arrival_time_us", "us")
         target, output, served = count("input_tokens"), count("output_tokens"), count("server_input_tokens")
-        shared, priority, turn = count("prefix_length"), count("vllm_priority"), count("round_index")
+        shared, turn, priority = count("prefix_length"), count("round_index"), _rank(rows, "vllm_priority")
         sent, first, last = instant("send_time_us"), instant("first_chunk_time_us"), instant("last_chunk_time_us")
         deadline = instant("deadline_us")
         states = rows.texts("status").to_pylist()
@@ -112,6 +112,11 @@ def chunks(path: Path) -> Iterator[Piece]:
 
 def _count(rows: CsvRows, name: str) -> NDArray[np.int64]:
     return rows.whole(name, empty=0) if name in rows.names else np.zeros(len(rows), np.int64)
+
+
+def _rank(rows: CsvRows, name: str) -> NDArray[np.int64]:
+    none = np.zeros(len(rows), np.int64)
+    return rows.whole(name, -(2**31), empty=0, what="ranks") if name in rows.names else none
 
 
 def _words(rows: CsvRows, name: str) -> Any:

@@ -16,7 +16,7 @@ from traces.synthetic.lengths import (
 )
 from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
 from traces.synthetic.parser import DURATIONS, parse
-from traces.synthetic.spec import Crowd, Prefixes, Sessions, Synthetic, Tenant
+from traces.synthetic.spec import Crowd, Patience, Prefixes, Sessions, Synthetic, Tenant
 from traces.synthetic.streams import Stream
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Lognormal",
     "Markov",
     "Pareto",
+    "Patience",
     "Piece",
     "Piecewise",
     "Poisson",

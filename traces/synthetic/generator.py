@@ -1,7 +1,7 @@
 """From a synthetic workload and a seed to requests.
 
-Every tenant has streams of its own, `synthetic/NAME/arrivals`, `.../prompt`, `.../output` and, where it has
-sessions and prefixes, `.../turns`, `.../think` and `.../prefix`: its k-th request (or session) is the same
+Every tenant has streams of its own, `synthetic/NAME/arrivals`, `.../prompt`, `.../output` and, where it needs
+them, `.../turns`, `.../think`, `.../prefix` and `.../patience`: its k-th request (or session) is the same
 whatever other tenants there are and wherever the workload ends, but for its arrival, which scales with the
 tenant's share of the rate. Lengths of shared system prompts come from `synthetic/prefixes`.
 """
@@ -31,7 +31,8 @@ Integers = NDArray[np.int64]
 class Sent:
     """What one tenant sends, by arrival: columns of equal length.
 
-    `number` counts its requests, or its sessions, from 1; `turn` the requests of a session, from 1.
+    `number` counts its requests, or its sessions, from 1; `turn` the requests of a session, from 1. `patience` is
+    when the client gives up, 0 if never.
     """
 
     number: Integers
@@ -40,6 +41,7 @@ class Sent:
     output: Integers
     group: Integers
     shared: Integers
+    patience: Integers
 
 
 class Source:
@@ -60,7 +62,7 @@ class Source:
         prompts, outputs = self.lengths(n)
         group, shared = self.system_prompts(n)
         ones = np.ones(n, dtype=np.int64)
-        return Sent(np.arange(1, n + 1), ones, prompts + shared, outputs, group, shared)
+        return Sent(np.arange(1, n + 1), ones, prompts + shared, outputs, group, shared, self.patience(n))
 
     def lengths(self, n: int) -> tuple[Integers, Integers]:
         """Own tokens of the first `n` prompts, and outputs."""
@@ -73,6 +75,15 @@ class Source:
             return np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         group = ranks((self.stream / "prefix").generator().random(n), given.skew, given.groups)
         return group, given.tokens.sample(self.prefixes, given.groups)[group]
+
+    def patience(self, n: int) -> Integers:
+        """How long the clients of the first `n` requests wait before they give up, 0 for those who never do."""
+        given = self.tenant.patience
+        if given is None:
+            return np.zeros(n, dtype=np.int64)
+        waits = (self.stream / "patience").generator().standard_exponential(n) * given.lasts
+        gives_up = (self.stream / "patience/share").generator().random(n) < given.share
+        return np.where(gives_up, np.maximum(np.rint(waits), 1), 0).astype(np.int64)
 
 
 class Conversations(Source):
@@ -97,8 +108,9 @@ class Conversations(Source):
         if self.sessions.context is not None:
             fits &= within_session((prompt + output > self.sessions.context).astype(np.int64), turn) == 0
         order = np.flatnonzero(fits)[np.argsort(times[fits], kind="stable")]
-        session = number[order] - 1
-        self.all = Sent(number[order], turn[order], prompt[order], output[order], group[session], shared[session])
+        session, patience = number[order] - 1, self.patience(len(turn))[order]
+        lengths = (prompt[order], output[order])
+        self.all = Sent(number[order], turn[order], *lengths, group[session], shared[session], patience)
         return times[order]
 
     def after_start(self, turn: Integers) -> Integers:
@@ -132,18 +144,28 @@ def generate(spec: Synthetic, seed: int) -> list[Request]:
     columns = [np.concatenate([getattr(sent, name) for sent in each])[places] for name in Sent.__annotations__]
     size = spec.block_size or DEFAULT_BLOCK_SIZE
     requests = []
-    for time, owner, number, turn, prompt, output, group, shared in zip(
+    for time, owner, number, turn, prompt, output, group, shared, patience in zip(
         times.tolist(), owners.tolist(), *(column.tolist() for column in columns), strict=True
     ):
         tenant = tenants[owner]
         name = f"{tenant.name}-{number}" if spec.named else str(number)
-        if tenant.sessions is None and tenant.prefixes is None:
-            requests.append(Request(name, time, prompt, output, tenant.name))
-            continue
-        family = 0 if tenant.prefixes is spec.prefixes else owner + 1
-        ids = blocks(prompt, shared, group * (len(tenants) + 1) + family, number * len(tenants) + owner, turn, size)
-        name = f"{name}.{turn}" if tenant.sessions else name
-        requests.append(Request(name, time, prompt, output, tenant.name, blocks=ids, block_size=size))
+        ids: tuple[int, ...] = ()
+        if tenant.sessions is not None or tenant.prefixes is not None:
+            family = 0 if tenant.prefixes is spec.prefixes else owner + 1
+            group, whose = group * (len(tenants) + 1) + family, number * len(tenants) + owner
+            ids = blocks(prompt, shared, group, whose, turn, size)
+        requests.append(
+            Request(
+                f"{name}.{turn}" if tenant.sessions else name,
+                time,
+                prompt,
+                output,
+                tenant.name,
+                blocks=ids,
+                block_size=size if ids else 0,
+                cancel_after=patience or None,
+            )
+        )
     return requests
 
 

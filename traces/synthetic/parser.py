@@ -30,7 +30,7 @@ from traces.synthetic.lengths import (
     Zipf,
 )
 from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
-from traces.synthetic.spec import Crowd, Prefixes, Sessions, Synthetic, Tenant
+from traces.synthetic.spec import Crowd, Patience, Prefixes, Sessions, Synthetic, Tenant
 
 ARRIVALS: dict[str, type[Any]] = {
     "poisson": Poisson,
@@ -56,7 +56,7 @@ LENGTHS: dict[str, type[Any]] = {
     "quantiles": Quantiles,
 }
 DURATIONS = frozenset(["duration", "lasts", "every", "period", "peak", "think"])
-RECORDS: tuple[type[Any], ...] = (Sessions, Prefixes, Crowd, Piece)
+RECORDS: tuple[type[Any], ...] = (Sessions, Prefixes, Patience, Crowd, Piece)
 
 
 def parse(mapping: Mapping[str, object], where: str = "synthetic") -> Synthetic:

@@ -65,6 +65,21 @@ class Prefixes:
 
 
 @dataclass(frozen=True)
+class Patience:
+    """How long a client waits for the end of its answer before it gives up: exponential, of mean `lasts` (ns).
+
+    A `share` of the requests (1, all, by default) are of such clients; the others wait for ever.
+    """
+
+    lasts: Nanoseconds
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole_within("lasts", self.lasts, least=1, most=LONGEST_THINK)
+        number_within("share", self.share, 0, 1)
+
+
+@dataclass(frozen=True)
 class Crowd:
     """`tenants` tenants, called "1", "2", ..., all with the workload's laws; number k has weight k^-skew."""
 
@@ -94,6 +109,7 @@ class Tenant:
     correlation: float | None = None
     sessions: Sessions | None = None
     prefixes: Prefixes | None = None
+    patience: Patience | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -122,8 +138,8 @@ INHERITED = tuple(field.name for field in fields(Tenant) if field.name not in ("
 class Synthetic:
     """A synthetic workload of the first `requests` requests, or of those before `duration` nanoseconds.
 
-    `prompt`, `output`, `correlation`, `sessions` and `prefixes` are those of tenants without their own; so is
-    `arrivals`, whose rate the tenants share by weight. A prompt is one token by default. Without tenants (by
+    `prompt`, `output`, `correlation`, `sessions`, `prefixes` and `patience` are those of tenants without their own;
+    so is `arrivals`, whose rate the tenants share by weight. A prompt is one token by default. Without tenants (by
     name, or a crowd of them) there is one, "default".
 
     `correlation` is that of the normal variables of a Gaussian copula behind prompt and output (-1 to 1): the
@@ -143,6 +159,7 @@ class Synthetic:
     correlation: float | None = None
     sessions: Sessions | None = None
     prefixes: Prefixes | None = None
+    patience: Patience | None = None
     block_size: int | None = None
     tenants: tuple[Tenant, ...] = ()
     crowd: Crowd | None = None

@@ -1,0 +1,189 @@
+"""Routers: which replica a request goes to. Each knows what was sent where and has not ended, and nothing of engines.
+
+Random draws have a stream of their own for each request, named by its id: they depend on no other request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import inf
+from random import Random
+
+from sim.cluster import Load, Router
+from sim.request import Request
+
+
+def least(loads: Sequence[Load], among: Sequence[int]) -> int:
+    """The one of these replicas with the fewest requests, the first of equals."""
+    return min(among, key=lambda number: loads[number].requests)
+
+
+@dataclass
+class RoundRobin:
+    """One after the other, whatever they have to do: fair to replicas, blind to long requests."""
+
+    turn: int = -1
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """The one after the last."""
+        self.turn = (self.turn + 1) % len(loads)
+        return self.turn
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Any, by lot: what a stateless balancer does."""
+
+    seed: int
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """One drawn for this request."""
+        return Random(f"{self.seed}/router/{request.id}").randrange(len(loads))
+
+
+@dataclass(frozen=True)
+class LeastRequests:
+    """The one with the fewest requests: good when requests are alike."""
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """The fewest requests, the first of equals."""
+        return least(loads, range(len(loads)))
+
+
+@dataclass(frozen=True)
+class LeastTokens:
+    """The one with the fewest tokens asked of it, prompts and declared maximum outputs: for requests that differ."""
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """The fewest tokens, the first of equals."""
+        return min(range(len(loads)), key=lambda number: loads[number].tokens)
+
+
+@dataclass(frozen=True)
+class PowerOfTwo:
+    """The less loaded of two drawn by lot: nearly as good as knowing all, at two questions a request."""
+
+    seed: int
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """The one of the two with fewer requests."""
+        both = Random(f"{self.seed}/router/{request.id}").sample(range(len(loads)), min(2, len(loads)))
+        return least(loads, sorted(both))
+
+
+@dataclass
+class Weighted:
+    """In proportion to weights, one for each replica, as evenly in time as whole requests allow."""
+
+    weights: tuple[float, ...]
+    credit: list[float] = field(default_factory=list)
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """The one that is owed most, the first of equals. Raises ValueError unless there is a weight for each."""
+        if len(self.weights) != len(loads):
+            raise ValueError(
+                f"there are {len(self.weights)} weights for {len(loads)} replicas; expected one for each"
+            )
+        self.credit = self.credit or [0.0] * len(loads)
+        for number, weight in enumerate(self.weights):
+            self.credit[number] += weight
+        chosen = max(range(len(loads)), key=lambda number: self.credit[number])
+        self.credit[chosen] -= sum(self.weights)
+        return chosen
+
+
+@dataclass
+class Sticky:
+    """All requests of a tenant to the same replica, the one with the fewest requests when its first one comes."""
+
+    home: dict[str, int] = field(default_factory=dict)
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """Where the tenant is at home."""
+        if request.tenant not in self.home:
+            self.home[request.tenant] = least(loads, range(len(loads)))
+        return self.home[request.tenant]
+
+
+@dataclass
+class PrefixAffinity:
+    """Where a request with the same beginning went last, so that it finds its pages; else the fewest requests.
+
+    A beginning is the first block of a prompt given in blocks, or its first `tokens` tokens. A replica that has
+    more than `tolerance` requests more than the least loaded one is passed over.
+    """
+
+    tokens: int
+    tolerance: int
+    last: dict[object, int] = field(default_factory=dict)
+
+    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+        """The replica that saw this beginning last, unless it is too busy."""
+        emptiest = least(loads, range(len(loads)))
+        beginning = self.beginning(request)
+        chosen = self.last.get(beginning, emptiest)
+        if loads[chosen].requests > loads[emptiest].requests + self.tolerance:
+            chosen = emptiest
+        if beginning is not None:
+            self.last[beginning] = chosen
+        return chosen
+
+    def beginning(self, request: Request) -> object:
+        """What a request has in common with those that share its first pages; None if nothing is known of it."""
+        if request.tokens is not None:
+            return request.tenant, request.adapter, request.tokens[: self.tokens]
+        if request.blocks:
+            return request.tenant, request.adapter, request.blocks[0]
+        return None
+
+
+Options = dict[str, object]
+
+BUILDERS: dict[str, Callable[[Options, int, int], Router]] = {
+    "round_robin": lambda options, seed, replicas: RoundRobin(),
+    "random": lambda options, seed, replicas: Uniform(seed),
+    "least_requests": lambda options, seed, replicas: LeastRequests(),
+    "least_tokens": lambda options, seed, replicas: LeastTokens(),
+    "power_of_two": lambda options, seed, replicas: PowerOfTwo(seed),
+    "weighted": lambda options, seed, replicas: Weighted(weights(options.pop("weights", None), replicas)),
+    "sticky": lambda options, seed, replicas: Sticky(),
+    "prefix": lambda options, seed, replicas: PrefixAffinity(
+        count(options, "tokens", 16), count(options, "tolerance", 8)
+    ),
+}
+
+
+def build(name: str, options: Mapping[str, object], seed: int, replicas: int) -> Router:
+    """A fresh router of so many replicas by its name.
+
+    Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
+    """
+    if name not in BUILDERS:
+        near = get_close_matches(name, BUILDERS, n=1)
+        raise ValueError(
+            f"{name!r} is unknown; " + (f"did you mean {near[0]}?" if near else f"known are {', '.join(BUILDERS)}")
+        )
+    rest = dict(options)
+    router = BUILDERS[name](rest, seed, replicas)
+    if rest:
+        raise ValueError(f"{name} has no option {next(iter(rest))!r}")
+    return router
+
+
+def weights(given: object, replicas: int) -> tuple[float, ...]:
+    """One positive weight for each replica. Raises ValueError for anything else."""
+    numbers = given if isinstance(given, list | tuple) else ()
+    fine = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < inf for n in numbers)
+    if len(numbers) != replicas or not fine:
+        raise ValueError(f"weights is {given!r}; expected {replicas} numbers above 0, one for each replica")
+    return tuple(float(number) for number in numbers)
+
+
+def count(options: dict[str, object], key: str, default: int) -> int:
+    """A whole number of at least 0 among the options. Raises ValueError for anything else."""
+    found = options.pop(key, default)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise ValueError(f"{key} is {found!r}; expected a whole number of at least 0")
+    return found

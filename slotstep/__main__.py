@@ -1,0 +1,5 @@
+"""`python -m slotstep` is the command."""
+
+from slotstep.cli import main
+
+main()
