@@ -4,48 +4,38 @@
     scheduler.proceed(batch, steps)              it goes on for so many steps more
     scheduler.commit(batch, now, durations)      its next steps have run
 
-There are no phases: a sequence has `known` tokens and `computed` positions, and a step lets one catch up
-with the other. What a step will have computed counts from its plan on; what it brings, tokens and ends,
-comes with its commit. So a driver may plan a step while another runs. Knows no policy by name and no cost.
+What a step will have computed counts from its plan on, and what it brings comes with its commit
+(`sim.residents`): so a driver may plan a step while another runs. Knows no policy by name and no cost.
 """
 
 from __future__ import annotations
 
-from array import array
 from typing import Literal
 
 from sim.batch import NO_GROWTH, Batch
-from sim.decoders import Decoders
 from sim.events import (
     ADMITTED,
     BLOCKED,
-    CANCELLED,
-    DEQUEUED,
-    FINISHED,
-    FIRST_TOKEN,
     LIMITED,
-    LOST,
     NO_BUDGET,
     NO_DEMAND,
     NO_MEMORY,
     PREEMPTED,
     QUEUED,
     RELEASED,
-    RESUMED,
-    EventLog,
     Kind,
 )
 from sim.memory import PagePool
 from sim.policy import Policy
 from sim.prefix import Page
 from sim.request import NO_LIMIT, Nanoseconds, Request, Sequence
-from sim.waiting import Waiting
+from sim.residents import Residents
 
 LONGEST_RUN = 256
 """Steps planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""
 
 
-class Scheduler:
+class Scheduler(Residents):
     """One engine: `slots` places in the running batch and a pool of pages, filled by a policy.
 
     token_budget      most positions one step computes
@@ -105,43 +95,24 @@ class Scheduler:
             raise ValueError("depth 2 needs evict 'before': it finds a finished sequence late enough")
         if pool.remembers and policy.admission.reserves:
             raise ValueError("a prefix cache needs an admission rule that takes pages as needed")
+        super().__init__(policy, pool, slots, depth, evict == "after", harvest == "next")
         self.admission = policy.admission
         self.victim = policy.victim
-        self.on_demand = not policy.admission.reserves
-        self.pool = pool
-        self.slots = slots
         self.most_active = min(slots, counts["max_active"])
         self.token_budget = token_budget
         self.chunked = chunked
         self.chunk_limit = chunk_limit
         self.chunk_limit_adapts = chunk_limit_adapts
-        self.evict_late = evict == "after"
-        self.harvest_late = harvest == "next"
         self.contiguous = contiguous
-        self.depth = depth
         self.queue_limit = queue_limit
         self.preempt_for_slot = preempt_for_slot
         self.max_model_len = counts["max_model_len"]
-        self.log = EventLog(slots, pool.pages, pool.page_size, self.on_demand, depth, pool.use)
 
-        self.order = policy.order
-        self.waiting = Waiting(policy.order)
-        self.decoders = Decoders(pool.page_size)
-        self.running: dict[int, Sequence] = {}  # by order of admission
-        self.catching_up: dict[int, Sequence] = {}  # of these, the ones that compute, but do not simply decode
-        self.finished: list[Sequence] = []  # committed since the last plan
         self.riding: list[Sequence] = []  # finished, and in one step more
         self.abandoned: list[Sequence] = []  # running, and their client has given up since the last plan
         self.unsettled = False  # the last arrival or abort could change what runs
-        self.departed: list[Sequence] = []  # ended, and not yet told to whoever sent them; the driver empties it
         self.admissions = 0
-        self.latest_past_prefill = -1  # admission number; who was admitted later can only be prefilling
-        self.over = 0  # running sequences that have all their tokens
-        self.computed = 0  # positions of all running
-        self.touched = 0  # pages with a computed position, under a rule that reserves
         self.width = 0  # positions per row of a contiguous cache
-
-    # ------------------------------------------------------------------ the outside
 
     def submit(self, request: Request, now: Nanoseconds) -> Sequence | None:
         """A request arrives: it is queued and returned, or rejected (None) if it can never fit.
@@ -218,57 +189,6 @@ class Scheduler:
         elif self.pool.remembers:
             self.log.rest(now, self.pool.cached)
         return batch
-
-    def proceed(self, batch: Batch, steps: int) -> None:
-        """The batch goes on for so many steps more, as far as `repeat` allows."""
-        self.fill(sum(batch.growth[batch.steps : batch.steps + steps]))
-        batch.steps += steps
-        self.decoders.advance(steps)
-        self.computed += self.decoders.count * steps
-        if self.decoders.some_due():
-            self.end_due(batch)
-
-    def commit(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
-        """The next `len(durations)` steps of the batch have run, the last of them ending now (None: one step).
-
-        Steps the batch had not been told to proceed for are taken as such. With the last planned step come
-        the tokens of the sequences that caught up, and the ends.
-        """
-        if durations is None:
-            durations = array("q", [now - batch.start])
-        steps = len(durations)
-        if batch.done + steps > batch.steps:
-            self.proceed(batch, batch.done + steps - batch.steps)
-        self.record(batch, durations)
-        batch.start = now
-        if batch.done == batch.steps and (batch.yields or batch.ends):
-            self.harvest(batch, now)
-
-    def assignments(self, batch: Batch) -> list[tuple[Sequence, int, int]]:
-        """(sequence, start, tokens) of everyone in a batch that has just been planned, in order of admission."""
-        work = {seq.serial: (start, tokens) for seq, start, tokens in batch.work}
-        ending = {seq.serial for seq in batch.ends}
-        everyone = []
-        for serial, seq in self.running.items():
-            if serial in work:
-                start, tokens = work[serial]
-                if tokens:
-                    everyone.append((seq, start, tokens))
-            elif seq.decoding:
-                everyone.append((seq, self.decoders.computed(seq) - 1, 1))
-            elif serial in ending:
-                everyone.append((seq, seq.computed - 1, 1))
-        return everyone
-
-    def check(self) -> None:
-        """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
-        assert not self.running, f"{len(self.running)} sequences still run"
-        assert not self.waiting.count, f"{self.waiting.count} sequences still wait"
-        assert self.over == self.computed == self.touched == 0, "something is counted that is not there"
-        self.decoders.check()
-        self.pool.check()
-
-    # ------------------------------------------------------------------ plan: one verb a line
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """Finished sequences leave; late eviction finds them one step later."""
@@ -482,6 +402,10 @@ class Scheduler:
         self.width = seq.most
         return len(self.running) * self.width
 
+    def needs(self, seq: Sequence) -> int:
+        """Pages that a waiting sequence must find, if it finds none of its content."""
+        return self.pool.pages_for(self.admission.positions(seq, seq.known))
+
     def measure(self, batch: Batch) -> None:
         """Enter everything the step computes into its shape and its row."""
         batch.decodes = batch.decode_rows = batch.tokens = self.decoders.count
@@ -516,183 +440,3 @@ class Scheduler:
         if repeat > 1:
             batch.repeat = repeat
             batch.growth = NO_GROWTH + self.decoders.pages_ahead(repeat - 1)
-
-    def advance(self, batch: Batch) -> None:
-        """What the step will have computed counts from here on."""
-        decoders = self.decoders
-        decoders.step += 1
-        decoders.context += decoders.count
-        self.computed += batch.tokens
-        for seq, _, tokens in batch.work:
-            seq.computed += tokens
-            seq.peak = max(seq.peak, seq.computed)
-            if tokens and seq.computed == seq.known and not seq.over:
-                self.catch_up(seq, batch)
-        if decoders.finishing and decoders.finishing[0][0] <= decoders.step:
-            self.end_due(batch)
-
-    def catch_up(self, seq: Sequence, batch: Batch) -> None:
-        """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
-        del self.catching_up[seq.serial]
-        batch.yields.append((seq, seq.last_step))
-        seq.last_step = self.decoders.step - 1
-        seq.known += 1
-        self.latest_past_prefill = max(self.latest_past_prefill, seq.serial)
-        if self.order.counts_service:
-            self.order.token(seq, self.decoders.step)
-        if seq.computed == seq.goal:
-            self.end(seq, batch)
-            return
-        self.decoders.join(seq)
-        if self.order.counts_service:
-            self.order.decoding(seq, self.decoders.step)
-
-    def end_due(self, batch: Batch) -> None:
-        """Decoders whose last token the last planned step brings stop."""
-        for seq in self.decoders.due():
-            self.note_stint(seq)
-            self.end(seq, batch)
-
-    def end(self, seq: Sequence, batch: Batch) -> None:
-        """Nothing is left to schedule for a sequence; its end comes with the commit."""
-        seq.over = True
-        self.over += 1
-        batch.ends.append(seq)
-        if self.evict_late:
-            self.catching_up[seq.serial] = seq
-
-    def stop_decoding(self, seq: Sequence) -> None:
-        """A decoder is preempted, or gets no token in the step being planned."""
-        self.decoders.leave(seq)
-        self.note_stint(seq)
-
-    def note_stint(self, seq: Sequence) -> None:
-        """Write which steps brought a token to a sequence that has just stopped decoding; its pages are kept."""
-        if seq.last_step >= seq.joined:
-            self.log.stint(seq.index, seq.joined, seq.last_step + 1)
-        if self.pool.remembers:
-            self.pool.keep(seq, seq.computed // self.pool.page_size)
-        if self.order.counts_service:
-            self.order.paused(seq, self.decoders.step)
-
-    # ------------------------------------------------------------------ commit
-
-    def record(self, batch: Batch, durations: array[Nanoseconds]) -> None:
-        """Write what has run into the log."""
-        steps = len(durations)
-        for seq, start, tokens in batch.work:
-            if tokens:
-                self.log.chunk(seq.index, start, tokens)
-        growth = batch.growth
-        if steps < len(growth):
-            growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[batch.done + 1 : batch.done + steps]
-        self.log.run(batch.row(steps), durations, growth)
-        batch.done += steps
-        if batch.done < batch.steps:
-            batch.pass_over(steps, self.on_demand)
-
-    def harvest(self, batch: Batch, now: Nanoseconds) -> None:
-        """The last planned step has brought its tokens and its ends."""
-        for seq, before in batch.yields:
-            if seq.ended or (self.harvest_late and seq.over):
-                continue
-            if before < 0:
-                self.log.event(now, FIRST_TOKEN, seq.index)
-            else:
-                self.log.event(now, RESUMED, seq.index, before)
-        batch.ends.sort(key=by_admission)
-        for seq in batch.ends:
-            self.finish(seq, now)
-
-    def finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """The last token is there; the next plan, or the one after, evicts the sequence."""
-        if seq.ended:
-            return
-        seq.ended = True
-        if self.harvest_late:
-            self.log.event(now, LOST, seq.index, self.log.steps - 1)
-        else:
-            self.log_finish(seq, now)
-        if seq.serial in self.running:
-            self.finished.append(seq)
-        else:  # preempted while its last token was in flight
-            self.dequeue(seq, now)
-
-    def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
-        """A sequence need not wait any more."""
-        self.waiting.pop(seq)
-        self.log.event(now, DEQUEUED, seq.index)
-        self.depart(seq)
-
-    def depart(self, seq: Sequence) -> None:
-        """Tell an order that counts service that a sequence is gone."""
-        if self.order.counts_service:
-            self.order.left(seq, self.decoders.step)
-
-    def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """Write the end of a request: all its tokens are there, or all that its client waits for."""
-        if seq.cut_short:
-            self.log.event(now, CANCELLED, seq.index, self.log.steps)
-        else:
-            self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
-        self.log.ended += 1
-        self.departed.append(seq)
-
-    def log_release(self, seq: Sequence, now: Nanoseconds) -> None:
-        """Write that a sequence has left; under late harvest only now is it known to have ended."""
-        if self.harvest_late:
-            self.log_finish(seq, now)
-        self.log.event(now, RELEASED, seq.index, seq.over)
-        self.depart(seq)
-
-    # ------------------------------------------------------------------ pages
-
-    def needs(self, seq: Sequence) -> int:
-        """Pages that a waiting sequence must find, if it finds none of its content."""
-        return self.pool.pages_for(self.admission.positions(seq, seq.known))
-
-    def growth(self, seq: Sequence, tokens: int) -> int:
-        """Pages that so many more positions of a running sequence begin."""
-        computed = self.decoders.step + seq.base if seq.decoding else seq.computed
-        size = self.pool.page_size
-        return -(-(computed + tokens) // size) + (-computed // size)
-
-    def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
-        """The step computes `tokens` positions of a sequence, in pages of its own; full ones can be found."""
-        self.fill(self.growth(seq, tokens))
-        batch.work.append((seq, seq.computed, tokens))
-        batch.budget -= tokens
-        if self.pool.remembers:
-            self.keep_pages(seq, tokens)
-
-    def keep_pages(self, seq: Sequence, tokens: int) -> None:
-        """Full pages can be found from the plan on that fills them, unless a token of theirs is in flight."""
-        in_flight = seq.last_step >= self.log.steps
-        self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
-
-    def fill(self, pages: int) -> None:
-        """So many pages get their first position."""
-        if self.on_demand:
-            self.pool.take(pages)
-        else:
-            self.touched += pages
-
-    def leave(self, seq: Sequence, positions: int) -> None:
-        """A sequence gives back its slot, and its pages with so many positions."""
-        pages = self.pool.pages_for(positions)
-        if self.on_demand:
-            self.pool.give_back(seq, pages)
-        else:
-            self.touched -= pages
-            self.pool.give_back(seq, seq.pages)
-        if seq.entered < self.decoders.step:
-            self.log.stay(seq.index, seq.entered, self.decoders.step)
-        self.computed -= seq.computed
-        self.over -= seq.over
-        del self.running[seq.serial]
-        self.catching_up.pop(seq.serial, None)
-
-
-def by_admission(seq: Sequence) -> int:
-    """The order in which sequences were admitted."""
-    return seq.serial
