@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("sim", "policies", "traces", "reports", "slotstep")
-PURE = ("scheduler", "batch", "memory", "policy", "request", "static")
+PURE = ("scheduler", "residents", "decoders", "waiting", "batch", "memory", "prefix", "policy", "request", "static")
 MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 

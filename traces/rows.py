@@ -117,10 +117,6 @@ class Rows:
         self.blame(bad & ~absent, name, wanted)
         return values, absent
 
-    def bounded(self, name: str, values: NDArray[np.bool_], wanted: str) -> None:
-        """Remember the first row for which `values` is not true."""
-        self.blame(~values, name, wanted)
-
 
 class CsvRows(Rows):
     """Rows of a CSV file, every cell text."""

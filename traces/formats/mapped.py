@@ -1,8 +1,8 @@
 """Any CSV, JSON-lines or parquet file, by a map from roles to its columns.
 
-Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after their column, as in `ts:ms`: s, ms, us,
-ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a map, columns that bear the names of
-`traces.table` are taken as they are there; blocks of unknown size are left out.
+Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after their column, as in `ts:ms`: s,
+ms, us, ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a map, columns that bear
+the names of `traces.table` are taken as they are there; blocks of unknown size are left out.
 
 What the file marks as failed (`status` other than ok, success, true, 200 or nothing) is measured, not replayed
 without both lengths.
