@@ -169,15 +169,15 @@ class Reserve:
 class Victim(Protocol):
     """Who gives its pages back when they run out."""
 
-    def choose(self, running: dict[int, Sequence]) -> Sequence:
-        """One of the running sequences, which come in the order they were admitted."""
+    def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
+        """One of the running sequences, which come in the order they were admitted; step number `step` is planned."""
 
 
 @dataclass(frozen=True)
 class LastAdmitted:
     """The last admitted: it has the least to lose, and the head of the line is never the victim of its tail."""
 
-    def choose(self, running: dict[int, Sequence]) -> Sequence:
+    def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
         """The last in the order of admission."""
         return running[next(reversed(running))]
 
@@ -186,7 +186,7 @@ class LastAdmitted:
 class LeastUrgent:
     """The least urgent, of these the last to arrive: priority decides who keeps its pages."""
 
-    def choose(self, running: dict[int, Sequence]) -> Sequence:
+    def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
         """The largest urgency."""
         return max(running.values(), key=urgency)
 

@@ -101,6 +101,8 @@ class Replica:
         if self.flying is not None:
             self.catch_up(self.flying)
         self.scheduler.abort(seq, self.env.now, kind)
+        if self.flying is None:
+            self.must_plan = True
         self.tell()
         self.heed()
 
@@ -138,6 +140,8 @@ class Replica:
         if self.scheduler.departed:
             self.tell()
         if not batch.tokens:
+            if self.flying is None:
+                self.await_order(now)
             return
         if self.macro and batch.repeat > 1:
             batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
@@ -154,6 +158,19 @@ class Replica:
         if batch.until is not None:
             self.plan_at_boundary(batch.until)
         if self.must_plan:
+            self.settle()
+
+    def await_order(self, now: Nanoseconds) -> None:
+        """Nothing runs; if someone waits whom the order lets go later by itself, plan again then."""
+        if self.scheduler.waiting.count:
+            until, _ = self.scheduler.order.next_change(now, self.scheduler.decoders.step)
+            if until is not None:
+                self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
+
+    def try_again(self, event: simpy.Event) -> None:
+        """Plan, unless something runs by now or another wake-up was agreed on."""
+        if event is self.wake and self.flying is None:
+            self.must_plan = True
             self.settle()
 
     def begin(self, batch: Batch, now: Nanoseconds) -> None:

@@ -280,7 +280,7 @@ class Scheduler(Residents):
             wanted = 1 if seq.decoding else min(seq.known - seq.computed, limit)
             tokens = 0 if stopped else min(wanted, batch.budget)
             while self.on_demand and not self.pool.can_take(self.growth(seq, tokens)):
-                victim = self.victim.choose(self.running)
+                victim = self.victim.choose(self.running, self.decoders.step)
                 self.preempt(victim, batch)
                 if victim is seq:
                     stopped = True
@@ -363,7 +363,7 @@ class Scheduler(Residents):
         if not self.preempt_for_slot:
             return False
         head = self.order.head(batch.planned, self.decoders.step)
-        victim = self.victim.choose(self.running)
+        victim = self.victim.choose(self.running, self.decoders.step)
         if head is None or victim.over or head.request.priority >= victim.request.priority:
             return False
         preempted, reason = batch.preempted, batch.reason

@@ -8,11 +8,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from sim_stories import engine, happenings, job, run
 
+from policies import victims
 from policies.registry import POLICIES, build, names, resolve
 from sim.cost import Affine, Unit
 from sim.events import Kind
 from sim.metrics import summary
-from sim.policy import LastAdmitted, LeastUrgent
 from sim.request import Request
 
 predictors = st.sampled_from(
@@ -62,15 +62,13 @@ ranked = ("sjf", "srpt", "longest", "shortest_prompt", "priority", "mlfq", "rand
 
 
 @st.composite
-def policies(draw, among=tuple(name for name in own if name != "tenant_rate"), depth=0):
+def policies(draw, among=tuple(own), depth=0):
     """Any policy, with its options, over any other that it may wrap."""
     name = draw(st.sampled_from(among))
     options = {key: draw(values) for key, values in own[name].items() if draw(st.booleans())}
     if options.get("predict", "exact") != "exact" and name == "vtc":
         options["prepay"] = True
-    inner = [
-        other for other in own if (other != "tenant_rate" and depth < 2) or "order" not in POLICIES[other].options
-    ]
+    inner = [other for other in own if depth < 2 or "order" not in POLICIES[other].options]
     if name == "aging":
         inner = ranked
     if "order" in POLICIES[name].options:
@@ -113,7 +111,9 @@ def scenarios(draw):
         **draw(st.sampled_from([{"depth": 1}, {"depth": 2}, {"evict": "after"}])),
     }
     cost = draw(st.sampled_from([Unit(7), Affine(base=5, per_sequence=0.7, per_prefill_token=1.1)]))
-    return Scenario(requests, name, options, draw(st.sampled_from([LastAdmitted(), LeastUrgent()])), modes, cost)
+    return Scenario(
+        requests, name, options, victims.build(draw(st.sampled_from(list(victims.VICTIMS))), {}, 0), modes, cost
+    )
 
 
 def test_every_policy_is_among_those_drawn():

@@ -6,7 +6,7 @@ from sim_stories import booked, engine, happenings, job, run
 from policies.registry import build
 from sim.cost import Unit
 from sim.metrics import summary
-from sim.request import SECOND
+from sim.request import SECOND, Request
 
 
 def flood(tenant, count, output=1, arrival=0, prompt=1):
@@ -109,6 +109,23 @@ def test_a_bucket_pays_for_prompt_and_output():
     # A request costs 10: the first empties the bucket, the next go every 5 s.
     log = run([BUSY, *flood("A", 3, output=5, prompt=5)], engine(slots=9, order=two_tokens_a_second()), Unit(SECOND))
     assert seconds(log) == [("A1", 0), ("A2", 5), ("A3", 10)]
+
+
+def test_an_idle_engine_wakes_when_the_bucket_can_pay():
+    # With nobody else, and two steps a second: A1 has ended at 2.5 s, A2 enters at 5, and A3, which costs more than a
+    # burst, when the bucket is full again at 10.
+    requests = [*flood("A", 2, output=5, prompt=5), job("A3", 1, prompt=11, tenant="A")]
+    log = run(requests, engine(slots=9, order=two_tokens_a_second()), Unit(SECOND // 2))
+    assert admissions(log) == [("A1", 0), ("A2", 5 * SECOND), ("A3", 10 * SECOND)]
+    assert log.steps == 11
+
+
+def test_an_idle_engine_looks_again_when_one_that_is_held_gives_up():
+    # A2 would wait until 5 s, and A3, which costs 3, behind it. A2 is cancelled at 2 s: A3 has its 3 tokens by then.
+    patience = {"cancel_after": 2 * SECOND}
+    requests = [*flood("A", 1, output=5, prompt=5), Request("A2", 0, 5, 5, "A", **patience), job("A3", 2, tenant="A")]
+    log = run(requests, engine(slots=9, order=two_tokens_a_second()), Unit(SECOND // 10))
+    assert admissions(log) == [("A1", 0), ("A3", 2 * SECOND)]
 
 
 def test_a_bucket_holds_no_more_than_a_burst():

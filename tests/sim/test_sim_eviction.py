@@ -103,7 +103,7 @@ def test_a_preempted_rider_just_leaves():
 class TheFirst:
     """The first admitted must go."""
 
-    def choose(self, running):
+    def choose(self, running, step):
         return next(iter(running.values()))
 
 

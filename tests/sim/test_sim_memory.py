@@ -153,7 +153,7 @@ def test_optimistic_admission_is_a_check_and_not_a_reservation():
 class TheFirst:
     """The first admitted must go."""
 
-    def choose(self, running):
+    def choose(self, running, step):
         return next(iter(running.values()))
 
 

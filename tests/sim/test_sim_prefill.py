@@ -86,7 +86,7 @@ def test_a_recomputation_above_the_budget_is_cut_even_among_whole_prompts():
 class TheSecond:
     """The second of the running must go, the only one if there is no other."""
 
-    def choose(self, running):
+    def choose(self, running, step):
         return list(running.values())[:2][-1]
 
 
