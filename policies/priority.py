@@ -13,6 +13,8 @@ from sim.request import Sequence
 class PriorityOrder(RankedOrder):
     """Ranked by priority, arrival and id, as vLLM does."""
 
+    by_urgency = True
+
     def rank(self, seq: Sequence) -> Rank:
         """(priority, arrival, id)."""
         return urgency(seq)

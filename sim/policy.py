@@ -22,10 +22,12 @@ class Order(ABC):
     """The queue of waiting sequences, in the order in which they should be admitted.
 
     appends         a newcomer never goes before one who waits already
+    by_urgency      it goes by `urgency`: a sequence driven out for a more urgent one does not come back before it
     counts_service  it wants to hear of admissions and of decoding (the hooks at the end)
     """
 
     appends = False
+    by_urgency = False
     counts_service = False
 
     @abstractmethod
@@ -54,8 +56,8 @@ class Order(ABC):
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When the answer of `head` may change although nobody comes, goes or ends.
 
-        Returns the earliest such time (or None) and the fewest steps of the present batch after which
-        it may (or None). An order that cannot say returns (None, 1).
+        Returns the earliest such time, later than now (or None), and the fewest steps of the present batch after
+        which it may (or None). An order that cannot say returns (None, 1).
         """
         return None, None
 

@@ -98,6 +98,8 @@ class Scheduler(Residents):
             raise ValueError("depth 2 needs evict 'before': it finds a finished sequence late enough")
         if pool.remembers and policy.admission.reserves:
             raise ValueError("a prefix cache needs an admission rule that takes pages as needed")
+        if preempt_for_slot and not policy.order.by_urgency:
+            raise ValueError("preempt_for_slot needs an order by urgency: the one driven out would be first again")
         if pool.remembers and swap:
             raise ValueError("swap needs an engine without a prefix cache: what is on the host is not found")
         super().__init__(policy, pool, slots, depth, evict == "after", harvest == "next")

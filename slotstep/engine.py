@@ -87,14 +87,14 @@ def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
 
 def check(scenario: Scenario) -> None:
     """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
-    order(scenario)
+    scheduler(scenario)
     router(scenario)
     cost(scenario)
     check_workload(scenario, scenario.workload)
 
 
 def scheduler(scenario: Scenario) -> Scheduler:
-    """A scheduler of the scenario's engine and policy, with nothing in it.
+    """A scheduler of the scenario's engine and policy, with nothing in it; raises BadInput if they do not fit.
 
     Contiguous memory is a pool of single positions.
     """
@@ -103,28 +103,32 @@ def scheduler(scenario: Scenario) -> Scheduler:
     size = 1 if contiguous else engine.page_size
     pages = engine.pages * engine.page_size // size
     policy = Policy(order(scenario), admission(engine), policies.victim(scenario.policy.name))
-    if engine.batching == "static":
-        return StaticScheduler(policy, PagePool(pages, size), slots=engine.slots, queue_limit=scenario.limits.queue)
-    pool = PagePool(pages, size)
-    if engine.share is not None:
-        pool = PrefixPool(pages, size, engine.share, repr((engine.model, engine.positions)))
-    return Scheduler(
-        policy,
-        pool,
-        slots=engine.slots,
-        token_budget=engine.token_budget,
-        chunked=engine.chunked,
-        evict=engine.evict,
-        harvest=engine.harvest,
-        contiguous=contiguous,
-        depth=2 if engine.async_scheduling else 1,
-        max_active=engine.max_active,
-        chunk_limit=engine.chunk_limit,
-        chunk_limit_adapts=engine.chunk_limit_adapts,
-        queue_limit=scenario.limits.queue,
-        preempt_for_slot=engine.preempt_for_slot,
-        max_model_len=engine.max_model_len,
-    )
+    with scenario.blamed("engine: "):
+        if engine.batching == "static":
+            return StaticScheduler(
+                policy, PagePool(pages, size), slots=engine.slots, queue_limit=scenario.limits.queue
+            )
+        pool = PagePool(pages, size)
+        if engine.share is not None:
+            pool = PrefixPool(pages, size, engine.share, repr((engine.model, engine.positions)))
+        return Scheduler(
+            policy,
+            pool,
+            slots=engine.slots,
+            token_budget=engine.token_budget,
+            chunked=engine.chunked,
+            evict=engine.evict,
+            harvest=engine.harvest,
+            contiguous=contiguous,
+            depth=2 if engine.async_scheduling else 1,
+            max_active=engine.max_active,
+            chunk_limit=engine.chunk_limit,
+            chunk_limit_adapts=engine.chunk_limit_adapts,
+            queue_limit=scenario.limits.queue,
+            swap=engine.preemption == "swap",
+            preempt_for_slot=engine.preempt_for_slot,
+            max_model_len=engine.max_model_len,
+        )
 
 
 def admission(engine: Engine) -> Admission:

@@ -32,6 +32,7 @@ class Engine(Section):
     evict: Literal["before", "after"] = "before"
     harvest: Literal["step", "next"] = "step"
     preempt_for_slot: Truth = False
+    preemption: Literal["recompute", "swap"] = "recompute"
     memory: Literal["paged", "contiguous"] = "paged"
     page_size: Count = 16
     pages: Count = 8192
@@ -108,6 +109,8 @@ class Engine(Section):
         if self.admission == "reserve" and (self.watermark or not self.reserve_full_prompt or self.prefix_cache):
             key = "watermark" if self.watermark else "prefix_cache" if self.prefix_cache else "reserve_full_prompt"
             raise ValueError(f"{key} needs admission: optimistic")
+        if self.preemption == "swap" and self.admission == "reserve":
+            raise ValueError("preemption: swap needs admission: optimistic")
         if self.chunk_limit_adapts and not self.chunk_limit:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
         if not self.prefix_cache:

@@ -63,12 +63,12 @@ class Scenario(Section):
     def with_policy(self, name: str) -> Scenario:
         """This scenario under the policy `name`: its own options if it has that policy, else the defaults.
 
-        Raises BadInput for a name that no policy has.
+        Raises BadInput for a name that no policy has, and for a policy that does not fit the engine.
         """
         if name == self.policy.name:
             return self
         other = self.model_copy(update={"policy": PolicyChoice.model_construct(name=name, options={})})
-        engine.order(other)
+        engine.scheduler(other)
         return other
 
     def run(self, policy: str | None = None) -> Result:

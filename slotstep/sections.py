@@ -154,6 +154,7 @@ class Affine(Section):
     per_chunk_work: Coefficient = 0.0
     per_page: Coefficient = 0.0
     per_copied_token: Coefficient = 0.0
+    per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
 
 
@@ -167,6 +168,7 @@ class Roofline(Section):
     per_sequence: Coefficient = 0.0
     per_page: Coefficient = 0.0
     per_copied_token: Coefficient = 0.0
+    per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
 
 

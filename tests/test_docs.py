@@ -90,7 +90,7 @@ def keys_below(model: type[BaseModel], path: str = "") -> list[str]:
 
 
 def test_every_key_of_a_scenario_is_explained() -> None:
-    page = (ROOT / "docs" / "scenario.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("scenario.md", "policies.md"))
     options = [f"policy.{name}.{option}" for name, entry in POLICIES.items() for option in entry.options]
     missing = [key for key in keys_below(Scenario) + options if f"`{key}`" not in page]
     assert not missing

@@ -191,3 +191,35 @@ def test_priority_waits_for_a_slot_unless_it_may_preempt_for_one(engine: dict[st
     assert waits["high"] == pytest.approx(first_wait, abs=0.02)  # and a step or two: a freed slot is seen one later
     assert result.summary["preemptions"] == (1 if engine else 0)
     assert result.summary["requests"]["finished"] == 2
+
+
+def test_swapping_is_asked_for_and_paid_by_the_scenario() -> None:
+    mapping = deepcopy(PLAIN) | {
+        "workload": {"requests": [{"id": "a", "prompt": 2, "output": 4}, {"id": "b", "prompt": 2, "output": 3}]},
+        "cost": {"affine": {"base": "10ms", "per_swapped_token": "1ms"}},
+    }
+    document.override(mapping, ["engine={slots: 2, pages: 3, page_size: 2, preemption: swap}"])
+    result = slotstep.parse(mapping).run()
+    assert result.summary["preemptions"] == 1
+    assert result.summary["tokens"]["recomputed"] == 0
+    assert (result.steps.duration_ns / 1e6).tolist() == [10, 12, 10, 10, 12, 10]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (["engine.preempt_for_slot=true"], "chat.yaml: engine: preempt_for_slot needs an order by urgency"),
+        (["engine={preemption: swap, admission: reserve}"], "preemption: swap needs admission: optimistic"),
+        (["engine={preemption: swap, prefix_cache: true}"], "swap needs an engine without a prefix cache"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(settings: list[str], complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        scenario(*settings)
+    assert complaint in str(error.value)
+
+
+def test_a_policy_that_does_not_fit_the_engine_is_refused_by_name() -> None:
+    fits = scenario("engine.preempt_for_slot=true", "policy=priority")
+    with pytest.raises(BadInput, match="engine: preempt_for_slot needs an order by urgency"):
+        fits.with_policy("fcfs")

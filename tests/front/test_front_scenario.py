@@ -53,6 +53,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
             "chunk_limit_adapts": False,
             "async_scheduling": False,
             "preempt_for_slot": False,
+            "preemption": "recompute",
             "reserve_full_prompt": True,
             "watermark": 0.0,
             "prefix_cache": False,
@@ -130,8 +131,8 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         ("workloads={}", "workloads: unknown key; did you mean workload?"),
         (
             "zebra=3",
-            "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, objectives,"
-            " seed",
+            "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, "
+            "objectives, seed",
         ),
         ("engine.slots=many", "engine.slots: found 'many'; expected a whole number of at least 1"),
         ("engine.slots=1.5", "engine.slots: found 1.5; expected a whole number of at least 1"),
@@ -227,7 +228,8 @@ def test_a_mistake_is_one_line_with_its_key_and_what_would_be_right(setting: str
         ("policy.fcfs.error=1", "fcfs.error: unknown option; fcfs has none"),
         (
             "policy.sjf.predict=exct",
-            "predict is 'exct'; expected exact or prompt, or classifier, correlated, class_mean, quantile with options",
+            "predict is 'exct'; expected exact or prompt, "
+            "or classifier, correlated, class_mean, quantile with options",
         ),
         ("policy.fair.order=[sjf]", "found ['sjf']; expected the name of a policy, or its name with its options"),
     ],
