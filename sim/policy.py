@@ -7,7 +7,7 @@ length; times and step counts are arguments. Knows no policy by name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
@@ -124,8 +124,18 @@ class Admission(Protocol):
     def positions(self, seq: Sequence, computed: int) -> int:
         """Token positions for which pages must be free; `computed` will be after the first step."""
 
-    def spare(self, pool: PagePool) -> int:
-        """Pages that must stay free beside them, unless nothing runs."""
+    @property
+    def drifts(self) -> bool:
+        """Whether its answer changes from step to step, even if nobody comes, goes or ends."""
+
+    def spare(self, pool: PagePool, to_come: int, step: int) -> int:
+        """Pages that must stay free beside them while anybody runs, who may still need `to_come` positions."""
+
+    def idle(self, step: int) -> None:
+        """Nothing runs, before step number `step`."""
+
+    def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
+        """Somebody was preempted; (generated, most to generate) of those who still run."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +149,7 @@ class Optimistic:
     whole: bool = True
     watermark: float = 0.0
     reserves: bool = False
+    drifts: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.watermark < 1:
@@ -148,9 +159,15 @@ class Optimistic:
         """Prompt and regenerated tokens; nothing for those to come."""
         return seq.known if self.whole else computed
 
-    def spare(self, pool: PagePool) -> int:
+    def spare(self, pool: PagePool, to_come: int, step: int) -> int:
         """The watermark in pages, of all pages and the engine's one null page."""
         return int(self.watermark * (pool.pages + 1))
+
+    def idle(self, step: int) -> None:
+        """Nothing to remember."""
+
+    def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
+        """Nothing to learn."""
 
 
 @dataclass(frozen=True)
@@ -158,14 +175,21 @@ class Reserve:
     """Admit when pages for prompt and maximum output are free, and keep them: never a preemption."""
 
     reserves: bool = True
+    drifts: bool = False
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """Everything the sequence may ever hold."""
         return seq.most
 
-    def spare(self, pool: PagePool) -> int:
+    def spare(self, pool: PagePool, to_come: int, step: int) -> int:
         """Nothing: what is reserved cannot run out."""
         return 0
+
+    def idle(self, step: int) -> None:
+        """Nothing to remember."""
+
+    def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
+        """Nothing to learn: nobody is."""
 
 
 class Victim(Protocol):

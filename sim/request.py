@@ -150,3 +150,8 @@ class Sequence:
         self.last_step = -1
         self.keys: list[bytes] = []
         self.table: list[Page] = []
+
+    def generated(self, step: int) -> int:
+        """Tokens it has once so many steps have been planned, those on their way included."""
+        known = step + self.base + 1 if self.decoding else self.known
+        return known - self.request.prompt

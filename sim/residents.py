@@ -54,6 +54,7 @@ class Residents:
         self.latest_past_prefill = -1  # admission number; who was admitted later can only be prefilling
         self.over = 0  # running sequences that have all their tokens
         self.computed = 0  # positions of all running
+        self.reach = 0  # positions that all running may come to hold
         self.touched = 0  # pages with a computed position, under a rule that reserves
 
     def proceed(self, batch: Batch, steps: int) -> None:
@@ -101,7 +102,7 @@ class Residents:
         """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
         assert not self.running, f"{len(self.running)} sequences still run"
         assert not self.waiting.count, f"{self.waiting.count} sequences still wait"
-        assert self.over == self.computed == self.touched == 0, "something is counted that is not there"
+        assert self.over == self.computed == self.reach == self.touched == 0, "something is counted that is not there"
         self.decoders.check()
         self.pool.check()
 
@@ -274,6 +275,7 @@ class Residents:
         if seq.entered < self.decoders.step:
             self.log.stay(seq.index, seq.entered, self.decoders.step)
         self.computed -= seq.computed
+        self.reach -= seq.most
         self.over -= seq.over
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)

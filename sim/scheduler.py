@@ -320,6 +320,10 @@ class Scheduler(Residents):
             self.riding.remove(victim)
             self.log_release(victim, batch.planned)
             return
+        if self.admission.drifts:
+            step = self.decoders.step
+            stay = ((seq.generated(step), seq.request.max_output) for seq in self.running.values())
+            self.admission.retracted(stay, step)
         lost = 0 if victim.over or self.swap else victim.computed
         self.log.event(batch.planned, PREEMPTED, victim.index, lost)
         if self.swap:
@@ -331,6 +335,8 @@ class Scheduler(Residents):
     def admit_waiting(self, batch: Batch) -> None:
         """Waiting sequences enter in the policy's order while there are a slot, budget and memory."""
         limit = self.limit()
+        if not self.running:
+            self.admission.idle(self.decoders.step)
         while self.waiting.count:
             if len(self.running) >= self.most_active and not self.free_a_slot(batch):
                 if self.most_active < self.slots:
@@ -379,7 +385,7 @@ class Scheduler(Residents):
         if found:
             needs -= sum(page.holders > 0 for page in found)
         if self.running:
-            needs += self.admission.spare(self.pool)
+            needs += self.admission.spare(self.pool, self.reach - self.computed, self.decoders.step)
         return self.pool.can_take(needs)
 
     def admit(self, seq: Sequence, found: list[Page], batch: Batch) -> None:
@@ -399,6 +405,7 @@ class Scheduler(Residents):
         if not self.on_demand:
             seq.pages = seq.needs
             self.pool.take(seq.pages)
+        self.reach += seq.most
         seq.entered = self.decoders.step
         seq.serial = self.admissions
         self.admissions += 1
@@ -444,6 +451,8 @@ class Scheduler(Residents):
         if batch.preempted or batch.tokens != count or not count or (self.over and not self.closed):
             return
         repeat = min(self.decoders.next_finish() - self.decoders.step, LONGEST_RUN)
+        if self.admission.drifts and batch.reason in (NO_MEMORY, BLOCKED):
+            repeat = 1
         if self.on_demand and repeat > 1:
             spare = self.pool.free
             if batch.reason is BLOCKED:

@@ -16,6 +16,7 @@ from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
 from sim.policy import Admission, Optimistic, Order, Policy, Reserve
 from sim.prefix import PrefixPool
+from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
@@ -102,7 +103,10 @@ def scheduler(scenario: Scenario) -> Scheduler:
     contiguous = engine.memory == "contiguous"
     size = 1 if contiguous else engine.page_size
     pages = engine.pages * engine.page_size // size
-    policy = Policy(order(scenario), admission(engine), policies.victim(scenario.policy.name))
+    first = order(scenario)
+    victim = policies.victim(scenario.policy.name) if engine.ratio is None else FewestOutputs()
+    with scenario.blamed("engine.ratio: "):
+        policy = Policy(first, admission(engine), victim)
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(
@@ -135,6 +139,8 @@ def admission(engine: Engine) -> Admission:
     """The engine's rule of admission."""
     if engine.admission == "reserve":
         return Reserve()
+    if engine.ratio is not None:
+        return Ratio(**dict(engine.ratio))
     return Optimistic(engine.reserve_full_prompt, engine.watermark)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,6 +13,15 @@ from slotstep import preset
 from slotstep.fields import Count, Label, Memory, Section, Seed, Share, Truth
 
 OF_A_PRESET = {"batching": "continuous", "evict": "before", "memory": "paged", "admission": "optimistic"}
+
+
+class RatioRule(Section):
+    """How much of what the running ones may still need has to stay free beside a newcomer."""
+
+    initial: Share = 0.7
+    minimum: Share = 0.098
+    decay_steps: Count = 600
+    ahead: Seed = 20
 
 
 class Engine(Section):
@@ -36,7 +46,8 @@ class Engine(Section):
     memory: Literal["paged", "contiguous"] = "paged"
     page_size: Count = 16
     pages: Count = 8192
-    admission: Literal["optimistic", "reserve"] = "optimistic"
+    admission: Literal["optimistic", "reserve", "ratio"] = "optimistic"
+    ratio: RatioRule | None = None
     reserve_full_prompt: Truth = True
     watermark: Share = 0.0
     prefix_cache: Truth = False
@@ -57,6 +68,11 @@ class Engine(Section):
         if not isinstance(value, dict):
             return value
         given: dict[str, Any] = preset.in_our_words(value, cls.model_fields)
+        choice = given.get("admission")
+        if isinstance(choice, Mapping) and list(choice) == ["ratio"]:
+            given = {**given, "admission": "ratio", "ratio": choice["ratio"] or {}}
+        elif choice == "ratio":
+            given = {"ratio": {}, **given}
         reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
         implied = {"admission": "reserve" if reserves else "optimistic"}
         if given.get("prefix_cache") is True:
@@ -106,9 +122,14 @@ class Engine(Section):
             for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
                 if getattr(self, key):
                     raise ValueError(f"{key} needs batching: continuous")
-        if self.admission == "reserve" and (self.watermark or not self.reserve_full_prompt or self.prefix_cache):
-            key = "watermark" if self.watermark else "prefix_cache" if self.prefix_cache else "reserve_full_prompt"
-            raise ValueError(f"{key} needs admission: optimistic")
+        if self.ratio is not None and self.admission != "ratio":
+            raise ValueError("ratio needs admission: ratio")
+        unused = {"watermark": bool(self.watermark), "reserve_full_prompt": not self.reserve_full_prompt}
+        if self.admission == "reserve":
+            unused["prefix_cache"] = self.prefix_cache
+        for key, given in unused.items() if self.admission != "optimistic" else ():
+            if given:
+                raise ValueError(f"{key} needs admission: optimistic")
         if self.preemption == "swap" and self.admission == "reserve":
             raise ValueError("preemption: swap needs admission: optimistic")
         if self.chunk_limit_adapts and not self.chunk_limit:

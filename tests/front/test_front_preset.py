@@ -10,6 +10,7 @@ import pytest
 import slotstep
 from sim.policy import LastAdmitted, LeastUrgent, Optimistic
 from sim.prefix import PrefixPool
+from sim.ratio import FewestOutputs, Ratio
 from sim.scheduler import Scheduler
 from slotstep import document, engine
 from slotstep.scenario import Scenario
@@ -223,3 +224,31 @@ def test_a_policy_that_does_not_fit_the_engine_is_refused_by_name() -> None:
     fits = scenario("engine.preempt_for_slot=true", "policy=priority")
     with pytest.raises(BadInput, match="engine: preempt_for_slot needs an order by urgency"):
         fits.with_policy("fcfs")
+
+
+def test_the_ratio_rule_is_an_admission_with_options() -> None:
+    made = built("engine.admission={ratio: {initial: 0.5, decay_steps: 9}}")
+    assert isinstance(made.admission, Ratio)
+    assert (made.admission.initial, made.admission.minimum, made.admission.decay_steps) == (0.5, 0.098, 9)
+    assert isinstance(made.victim, FewestOutputs)
+    assert built("engine.admission=ratio").admission.initial == 0.7
+    loaded = scenario("engine.admission={ratio: {initial: 0.5}}")
+    assert slotstep.parse(loaded.resolved()) == loaded
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        (
+            "engine.admission={ratio: {inital: 0.5}}",
+            "engine.ratio.inital: unknown key; did you mean engine.ratio.initial?",
+        ),
+        ("engine.admission={ratio: {initial: 0.05}}", "expected 0 <= minimum <= initial <= 1"),
+        ("engine={ratio: {initial: 0.5}}", "ratio needs admission: ratio"),
+        ("engine={admission: ratio, watermark: 0.1}", "watermark needs admission: optimistic"),
+    ],
+)
+def test_a_ratio_that_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        scenario(setting)
+    assert complaint in str(error.value)
