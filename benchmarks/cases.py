@@ -9,6 +9,7 @@ from policies.registry import build
 from sim.cost import Affine
 from sim.memory import PagePool
 from sim.policy import Policy
+from sim.prefix import PrefixPool
 from sim.request import Request
 from sim.scheduler import Scheduler
 from traces.synthetic import Fixed, Lognormal, Poisson, Synthetic, generate
@@ -31,13 +32,19 @@ LAWS: dict[Outputs, Length] = {
 """Laws of output lengths; a lognormal one by its mean, its standard deviation being the same."""
 
 
+EngineName = Literal["plain", "vllm, cache off", "vllm, cache on"]
+ENGINES: tuple[EngineName, ...] = ("plain", "vllm, cache off", "vllm, cache on")
+"""Plain: synchronous. The others: the axes of the preset, with asynchronous scheduling. Prompts have lengths only."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """So many requests at so many per second, with outputs by one of LAWS."""
+    """So many requests at so many per second, with outputs by one of LAWS, on one of the ENGINES."""
 
     requests: int
     rate: float
     outputs: Outputs
+    engine: EngineName = "plain"
 
     def drawn(self) -> list[Request]:
         """The requests, the same each time."""
@@ -50,7 +57,9 @@ class Case:
         return generate(spec, SEED)
 
 
-def scheduler() -> Scheduler:
+def scheduler(engine: EngineName = "plain") -> Scheduler:
     """A fresh engine, first come first served, in which memory never runs out."""
     policy = Policy(build("fcfs", {}, SEED))
-    return Scheduler(policy, PagePool(ENOUGH_PAGES, PAGE_SIZE), slots=SLOTS, token_budget=TOKEN_BUDGET)
+    pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
+    depth = 1 if engine == "plain" else 2
+    return Scheduler(policy, pool, slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth)

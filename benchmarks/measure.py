@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.cases import COST, Case, scheduler
+from benchmarks.cases import COST, Case, EngineName, scheduler
 from sim.cluster import simulate
 from sim.metrics import summary
 from sim.request import Request
@@ -40,14 +40,14 @@ class Run:
         return self.simulation_s + self.metrics_s
 
 
-def run(requests: Sequence[Request], macro: bool = True) -> Run:
+def run(requests: Sequence[Request], macro: bool = True, engine: EngineName = "plain") -> Run:
     """Simulate the requests and account for them, once.
 
     Raises AssertionError if not every request finished without a preemption: then this is not the case that
     was meant.
     """
     begun = time.process_time()
-    log = simulate(requests, scheduler(), COST, macro=macro)
+    log = simulate(requests, scheduler(engine), COST, macro=macro)
     simulated = time.process_time()
     found = summary(log)
     done = time.process_time()
@@ -58,9 +58,9 @@ def run(requests: Sequence[Request], macro: bool = True) -> Run:
 
 def best(case: Case, repeats: int) -> Run:
     """The fastest of several runs, after one that pays for imports; `peak_bytes` is the process's."""
-    run(WARM_UP.drawn())
+    run(WARM_UP.drawn(), engine=case.engine)
     requests = case.drawn()
-    return min((run(requests) for _ in range(repeats)), key=lambda found: found.cpu_s)
+    return min((run(requests, engine=case.engine) for _ in range(repeats)), key=lambda found: found.cpu_s)
 
 
 def in_fresh_process(case: Case, repeats: int) -> Run:

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.cases import Case, Outputs
+from benchmarks.cases import Case, EngineName, Outputs
 from benchmarks.measure import Run
 
 RATE = 20.0
 SLOW_RATE = 3.0
 REQUIRED_PER_S = 20_000
+PRESET_PER_S: dict[EngineName, int] = {"vllm, cache off": 10_000, "vllm, cache on": 2_000}
+"""Requests per CPU-second that are required of the preset, with outputs of 128 tokens."""
 MOST_S, MOST_BYTES = 60.0, 2 * 10**9
 AIMED_RATIO = 8.0
 
@@ -39,6 +41,14 @@ class Pace:
     outputs: Outputs
     small: Run
     large: Run
+    engine: EngineName = "plain"
+
+    @property
+    def required_per_s(self) -> int | None:
+        """Requests per CPU-second that are required, if any are."""
+        if self.engine != "plain":
+            return PRESET_PER_S[self.engine]
+        return REQUIRED_PER_S if self.outputs == "fixed 128" else None
 
     @property
     def marginal_per_s(self) -> float:
@@ -86,14 +96,15 @@ class Findings:
 def carry_out(plan: Plan, say: Callable[[str], None]) -> Findings:
     """Run all cases of a plan; `say` hears what is about to run."""
 
-    def timed(requests: int, outputs: Outputs, repeats: int) -> Run:
-        say(f"{requests:,} requests, outputs {outputs}")
-        return measure.in_fresh_process(Case(requests, RATE, outputs), repeats)
+    def timed(requests: int, outputs: Outputs, repeats: int, engine: EngineName = "plain") -> Run:
+        say(f"{requests:,} requests, outputs {outputs}, engine {engine}")
+        return measure.in_fresh_process(Case(requests, RATE, outputs, engine), repeats)
 
-    laws: tuple[Outputs, ...] = ("fixed 128", "lognormal 200")
-    paces = tuple(
-        Pace(law, timed(plan.small, law, plan.repeats), timed(plan.large, law, plan.repeats)) for law in laws
-    )
+    def pace(law: Outputs, engine: EngineName = "plain") -> Pace:
+        small = timed(plan.small, law, plan.repeats, engine)
+        return Pace(law, small, timed(plan.large, law, plan.repeats, engine), engine)
+
+    paces = (pace("fixed 128"), pace("lognormal 200"), *(pace("fixed 128", engine) for engine in PRESET_PER_S))
     huge = timed(plan.huge, "fixed 128", 1) if plan.huge else None
     return Findings(paces, huge, ratio(plan.stepped, say))
 

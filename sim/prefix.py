@@ -15,6 +15,7 @@ Modelled on vLLM 0.32; knows nothing of slots, budgets or policies.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -71,7 +72,9 @@ class PrefixPool(PagePool):
         self.share = share
         self.identity = identity
         self.known: dict[Key, dict[Page, None]] = {}  # findable pages by key, the first kept first
-        self.idle: dict[Page, None] = {}  # of these, the ones nobody holds, least recently used first
+        # Of these, the ones nobody holds, least recently used first. The first of a plain dict is slow to find
+        # once many before it have left.
+        self.idle: OrderedDict[Page, None] = OrderedDict()
         self.use = CacheUse()
 
     @property
