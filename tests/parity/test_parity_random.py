@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from random_cases import case
@@ -22,6 +23,14 @@ def test_our_scheduler_decides_what_the_rules_say(batch):
         decided = [*Rules(drawn).lines(), {"type": "summary"}]
         report = compare(decided, replay(Case.model_validate_json(json.dumps(drawn))))
         assert not report.mismatches, f"seed {seed}: {drawn['config']}\n" + "\n".join(lines_of(report))
+
+
+def test_the_example_is_what_the_rules_say():
+    folder = Path(__file__).parents[2] / "examples" / "parity"
+    logged = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert logged[:-1] == list(Rules(json.loads((folder / "case.json").read_text())).lines())
+    assert any(line["preempted"] for line in logged[:-1])
+    assert any(line["hit_tokens"] for line in logged[:-1])
 
 
 def test_the_cases_are_about_something():
