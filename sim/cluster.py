@@ -54,6 +54,7 @@ class Gateway:
     def __init__(self, env: Clock, router: Router, clients: Clients) -> None:
         self.env = env
         self.router = router
+        self.routed = not isinstance(router, First)
         self.clients = clients
         self.replicas: list[Replica] = []
         self.loads: list[Load] = []
@@ -68,18 +69,20 @@ class Gateway:
             if self.clients.react:
                 self.clients.ended(seq)
 
-        listens = self.clients.react or not isinstance(self.router, First)
+        listens = self.clients.react or self.routed
         self.replicas.append(Replica(self.env, scheduler, cost, macro, ended if listens else None))
 
     def send(self, request: Request) -> bool:
         """A request enters now; whether it was taken, not rejected."""
-        number = self.router.choose(request, self.loads)
+        number = self.router.choose(request, self.loads) if self.routed else 0
         replica = self.replicas[number]
         seq = replica.submit(request)
         if seq is None:
             return False
-        self.loads[number].add(request)
-        self.set_limits(seq, replica)
+        if self.routed:
+            self.loads[number].add(request)
+        if request.impatient:
+            self.set_limits(seq, replica)
         return True
 
     def set_limits(self, seq: Sequence, replica: Replica) -> None:

@@ -62,6 +62,11 @@ class Request:
         if not (self.cancel_after is self.cancel_tokens is self.queue_timeout is self.timeout is None):
             self.check_patience()
 
+    @property
+    def impatient(self) -> bool:
+        """Whether it may end at a certain time, whatever has become of it by then."""
+        return not (self.cancel_after is self.queue_timeout is self.timeout is None)
+
     def check_patience(self) -> None:
         """Raises ValueError unless every limit of the client's is at least 1."""
         for name in ("cancel_after", "cancel_tokens", "queue_timeout", "timeout"):

@@ -246,8 +246,9 @@ class Residents:
 
     def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
         """The step computes `tokens` positions of a sequence, in pages of its own; full ones can be found."""
-        self.fill(self.growth(seq, tokens))
-        batch.work.append((seq, seq.computed, tokens))
+        start, size = seq.computed, self.pool.page_size
+        self.fill(-(-(start + tokens) // size) + (-start // size))
+        batch.work.append((seq, start, tokens))
         batch.budget -= tokens
         if self.pool.remembers:
             self.keep_pages(seq, tokens)

@@ -184,7 +184,8 @@ class Scheduler(Residents):
 
         A plan may also end empty because the only one it looked at had to leave (`preempted`): plan again.
         """
-        self.evict_finished(now)
+        if self.finished or self.riding:
+            self.evict_finished(now)
         if self.abandoned:
             self.evict_abandoned(now)
         batch = Batch(now, self.token_budget)
@@ -201,8 +202,6 @@ class Scheduler(Residents):
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """Finished sequences leave; late eviction finds them one step later."""
-        if not self.finished and not self.riding:
-            return
         leaving, self.finished = self.finished, []
         if self.evict_late:
             leaving, self.riding = self.riding, leaving

@@ -256,7 +256,7 @@ class Replay:
     def events_since(self, before: int) -> list[tuple[int, str, int]]:
         """(kind, request, value) of the events written since the log had that length."""
         log = self.scheduler.log
-        new = log.events[before:]
+        new = array("q", bytes(log.events[before:]))
         return [(new[at + 1], log.requests[new[at + 2]].id, new[at + 3]) for at in range(0, len(new), 4)]
 
 
