@@ -237,10 +237,10 @@ class EventLog:
         digest = hashlib.sha256(b"slotstep log 1\n")
         digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
-        happened = (self.event_table(), self.stay_table(), self.stint_table(), self.chunk_table())
-        for part in (*happened, self.maximal_runs(), self.step_durations(), self.filled_by_step()):
+        tables = (self.event_table, self.stay_table, self.stint_table, self.chunk_table, self.maximal_runs)
+        for part in (read() for read in (*tables, self.step_durations, self.filled_by_step)):
             digest.update(f"{part.shape}\n".encode())
-            digest.update(part.astype("<i8").tobytes())
+            digest.update(np.ascontiguousarray(part, dtype="<i8").data)
         return digest.hexdigest()
 
     def maximal_runs(self) -> Integers:
@@ -260,6 +260,6 @@ class EventLog:
             elif name not in ("planned", "start", "steps", "waiting", "filled", "pages", "cached"):
                 joined &= runs[name][1:] == runs[name][:-1]
         first = np.flatnonzero(np.concatenate(([True], ~joined)))
-        merged = table[first].copy()
+        merged = table[first]
         merged[:, RUN.index("steps")] = np.add.reduceat(runs["steps"], first)
         return merged
