@@ -33,13 +33,12 @@ LAWS: dict[Outputs, Length] = {
 
 
 EngineName = Literal["plain", "vllm, cache off", "vllm, cache on"]
-ENGINES: tuple[EngineName, ...] = ("plain", "vllm, cache off", "vllm, cache on")
 """Plain: synchronous. The others: the axes of the preset, with asynchronous scheduling. Prompts have lengths only."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """So many requests at so many per second, with outputs by one of LAWS, on one of the ENGINES."""
+    """So many requests at so many per second, with outputs by one of LAWS, on one of the engines."""
 
     requests: int
     rate: float

@@ -28,18 +28,13 @@ def computed(seq: Sequence, step: int) -> int:
     return step + seq.base if seq.decoding else seq.computed
 
 
-def generated(seq: Sequence, step: int) -> int:
-    """Tokens that it has been given, or will be by the steps in flight."""
-    return (computed(seq, step) + 1 if seq.decoding else seq.known) - seq.request.prompt
-
-
 @dataclass(frozen=True)
 class FewestGenerated:
     """The fewest tokens generated."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
         """By tokens."""
-        return min(reversed(running.values()), key=lambda seq: generated(seq, step))
+        return min(reversed(running.values()), key=lambda seq: seq.generated(step))
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class LargestRemaining:
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
         """By prediction less what has been generated."""
-        return max(reversed(running.values()), key=lambda seq: self.predict(seq.request) - generated(seq, step))
+        return max(reversed(running.values()), key=lambda seq: self.predict(seq.request) - seq.generated(step))
 
 
 def largest_remaining(seed: int, predict: object = "exact", error: object = 0) -> Victim:

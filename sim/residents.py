@@ -111,15 +111,14 @@ class Residents:
     def advance(self, batch: Batch) -> None:
         """What the step will have computed counts from here on."""
         decoders = self.decoders
-        decoders.step += 1
-        decoders.context += decoders.count
+        decoders.advance(1)
         self.computed += batch.tokens
         for seq, _, tokens in batch.work:
             seq.computed += tokens
             seq.peak = max(seq.peak, seq.computed)
             if tokens and seq.computed == seq.known and not seq.over:
                 self.catch_up(seq, batch)
-        if decoders.finishing and decoders.finishing[0][0] <= decoders.step:
+        if decoders.some_due():
             self.end_due(batch)
 
     def catch_up(self, seq: Sequence, batch: Batch) -> None:

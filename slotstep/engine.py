@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policies import registry as policies
-from policies import routers
+from policies import routers, victims
 from sim import cost as costs
 from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
-from sim.policy import Admission, Optimistic, Order, Policy, Reserve
+from sim.policy import Admission, Optimistic, Order, Policy, Reserve, Victim
 from sim.prefix import PrefixPool
 from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
@@ -22,6 +22,7 @@ from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
 from slotstep import warmth
 from slotstep.crowd import clients, limited
+from slotstep.fields import parts
 from slotstep.plain import plain, written
 from slotstep.result import Result
 from slotstep.workload import Made
@@ -104,9 +105,9 @@ def scheduler(scenario: Scenario) -> Scheduler:
     size = 1 if contiguous else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
-    victim = policies.victim(scenario.policy.name) if engine.ratio is None else FewestOutputs()
     with scenario.blamed("engine.ratio: "):
-        policy = Policy(first, admission(engine), victim)
+        rule = admission(engine)
+    policy = Policy(first, rule, victim(scenario))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(
@@ -135,6 +136,15 @@ def scheduler(scenario: Scenario) -> Scheduler:
         )
 
 
+def victim(scenario: Scenario) -> Victim:
+    """Who gives the pages back: as the engine says, or else as its admission rule or the policy has it."""
+    chosen = scenario.engine.victim
+    if chosen is not None:
+        with scenario.blamed("engine.victim: "):
+            return victims.build(*parts(chosen), scenario.seed)
+    return FewestOutputs() if scenario.engine.ratio is not None else policies.victim(scenario.policy.name)
+
+
 def admission(engine: Engine) -> Admission:
     """The engine's rule of admission."""
     if engine.admission == "reserve":
@@ -155,7 +165,7 @@ def router(scenario: Scenario) -> Router:
     if scenario.cluster.replicas == 1:
         return First()
     with scenario.blamed("cluster.router: "):
-        return routers.build(*scenario.cluster.router_choice, scenario.seed, scenario.cluster.replicas)
+        return routers.build(*parts(scenario.cluster.router), scenario.seed, scenario.cluster.replicas)
 
 
 def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:

@@ -121,3 +121,19 @@ Label = Annotated[str, BeforeValidator(label)]
 Truth = Annotated[bool, BeforeValidator(truth)]
 Time = Annotated[int, BeforeValidator(units.nanoseconds), AS_TEXT]
 Coefficient = Annotated[float, BeforeValidator(units.coefficient), AS_TEXT]
+
+
+def named(value: object) -> object:
+    """A reader of choices: a name, or a name with its options."""
+    options = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    if isinstance(value, str) or isinstance(options, dict):
+        return value
+    raise ValueError(f"found {brief(value)}; expected a name, or a name with its options")
+
+
+Choice = Annotated[str | dict[str, Any], BeforeValidator(named)]
+
+
+def parts(choice: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of a choice, and its options."""
+    return (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))

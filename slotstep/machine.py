@@ -10,9 +10,15 @@ from typing import Any, Literal, Self
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from slotstep import preset
-from slotstep.fields import Count, Label, Memory, Section, Seed, Share, Truth
+from slotstep.fields import Choice, Count, Label, Memory, Section, Seed, Share, Truth
 
-OF_A_PRESET = {"batching": "continuous", "evict": "before", "memory": "paged", "admission": "optimistic"}
+OF_A_PRESET = {
+    "batching": "continuous",
+    "evict": "before",
+    "memory": "paged",
+    "admission": "optimistic",
+    "preemption": "recompute",
+}
 
 
 class RatioRule(Section):
@@ -43,6 +49,7 @@ class Engine(Section):
     harvest: Literal["step", "next"] = "step"
     preempt_for_slot: Truth = False
     preemption: Literal["recompute", "swap"] = "recompute"
+    victim: Choice | None = None
     memory: Literal["paged", "contiguous"] = "paged"
     page_size: Count = 16
     pages: Count = 8192
@@ -96,6 +103,8 @@ class Engine(Section):
         for key, value in OF_A_PRESET.items() if self.preset else ():
             if getattr(self, key) != value:
                 raise ValueError(f"preset: {self.preset} needs {key}: {value}")
+        if self.preset is not None and self.victim is not None:
+            raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
         if self.max_active is not None and self.max_active > self.slots:
             raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
         if self.harvest == "next" and self.evict != "after":
@@ -130,8 +139,9 @@ class Engine(Section):
         for key, given in unused.items() if self.admission != "optimistic" else ():
             if given:
                 raise ValueError(f"{key} needs admission: optimistic")
-        if self.preemption == "swap" and self.admission == "reserve":
-            raise ValueError("preemption: swap needs admission: optimistic")
+        if self.admission == "reserve" and (self.preemption == "swap" or self.victim is not None):
+            key = "preemption: swap" if self.preemption == "swap" else "victim"
+            raise ValueError(f"{key} needs admission: optimistic")
         if self.chunk_limit_adapts and not self.chunk_limit:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
         if not self.prefix_cache:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from traces.errors import BadInput, shown
 from traces.limits import MAX_TOKENS
 
 COUNT = r"^[0-9]{1,18}$"
-SIGNED = r"^-?[0-9]{1,18}$"
 WHOLE = r"^-?[0-9]{1,18}(\.0*)?$"
 NUMBER = r"^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?$"
 TIME_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -35,19 +35,19 @@ Whole = NDArray[np.int64]
 Real = NDArray[np.float64]
 
 
-class Rows:
+class Rows(ABC):
     """Some successive rows of a file. `first` is the first one's number among the requests, from 1."""
 
     def __init__(self, path: Path, names: Sequence[str], first: int, header: int) -> None:
         self.path, self.names, self.first, self.header = path, names, first, header
         self.faults: list[tuple[int, int, str, object, str]] = []
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def texts(self, name: str) -> Any:
         """A column as a pyarrow array of text, "" where it is empty, null or missing."""
-        raise NotImplementedError
 
     def value(self, name: str, row: int) -> object:
         """One cell, as it stands in a message."""

@@ -126,7 +126,10 @@ def test_replicas_share_the_requests_and_are_told_apart() -> None:
             "cluster={replicas: 2, router: rund_robin}",
             "cluster.router: 'rund_robin' is unknown; did you mean round_robin?",
         ),
-        ("cluster={replicas: 2, router: [a]}", "cluster.router: found ['a']; expected the name of a router"),
+        (
+            "cluster={replicas: 2, router: [a]}",
+            "cluster.router: found ['a']; expected a name, or a name with its options",
+        ),
         ("cluster.replicas=0", "cluster.replicas: found 0; expected a whole number of at least 1"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import slotstep
+from policies.victims import FewestGenerated, LargestRemaining, LeastServed
 from sim.policy import LastAdmitted, LeastUrgent, Optimistic
 from sim.prefix import PrefixPool
 from sim.ratio import FewestOutputs, Ratio
@@ -249,6 +250,31 @@ def test_the_ratio_rule_is_an_admission_with_options() -> None:
     ],
 )
 def test_a_ratio_that_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        scenario(setting)
+    assert complaint in str(error.value)
+
+
+def test_the_victim_is_the_engines_choice_if_it_makes_one() -> None:
+    assert isinstance(built().victim, LastAdmitted)
+    assert isinstance(built("engine.victim=fewest_generated").victim, FewestGenerated)
+    assert isinstance(built("engine.victim=least_served", "engine.admission=ratio").victim, LeastServed)
+    loaded = scenario("engine.victim={largest_remaining: {predict: prompt}}", "policy=priority")
+    assert isinstance(engine.scheduler(loaded).victim, LargestRemaining)
+    assert slotstep.parse(loaded.resolved()) == loaded
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("engine.victim=oldest", "chat.yaml: engine.victim: 'oldest' is unknown; known are last_admitted"),
+        ("engine.victim=[oldest]", "engine.victim: found ['oldest']; expected a name, or a name with its options"),
+        ("engine={victim: least_served, admission: reserve}", "victim needs admission: optimistic"),
+        ("engine={victim: least_served, preset: vllm}", "preset: vllm has a victim of its own"),
+        ("engine={preemption: swap, preset: vllm}", "preset: vllm needs preemption: recompute"),
+    ],
+)
+def test_a_victim_that_is_none_is_refused(setting: str, complaint: str) -> None:
     with pytest.raises(BadInput) as error:
         scenario(setting)
     assert complaint in str(error.value)
