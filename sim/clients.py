@@ -1,4 +1,4 @@
-"""Who sends the requests, and when: on schedule, through a window, or each client after its last answer.
+"""Who sends the requests, and when: on schedule, through a window, each client after its last answer; from how far.
 
 Knows nothing of engines: it sends through a callable and hears of every end.
 """
@@ -142,3 +142,36 @@ class ClosedLoop(Clients):
     def reflect(self) -> None:
         """A client thinks, then sends the next."""
         At(self.env, next(self.think), ARRIVAL, self.send_next)
+
+
+class Distant(Clients):
+    """Clients whose requests are `delay` ns on their way to the engine: prepared, sent, read.
+
+    What they send enters the engine's queue so much later, and they keep their requests in flight all the while.
+    Answers take no time: a delay on the way back would only add to this one. Raises ValueError for a negative delay.
+    """
+
+    def __init__(self, clients: Clients, delay: Nanoseconds) -> None:
+        if delay < 0:
+            raise ValueError(f"delay is {delay} ns; expected 0 or more")
+        self.clients = clients
+        self.delay = delay
+        self.react = clients.react
+
+    def begin(self) -> None:
+        """The clients begin, and send into the distance."""
+        self.clients.start(self.env, self.dispatch)
+
+    def dispatch(self, request: Request) -> bool:
+        """A request is on its way; whether it will be taken is not known yet."""
+        At(self.env, self.delay, ARRIVAL, lambda _: self.deliver(request))
+        return True
+
+    def deliver(self, request: Request) -> None:
+        """It is there; to its client, a rejection is an end like any other."""
+        if not self.send(request):
+            self.clients.ended(Sequence(request, -1))
+
+    def ended(self, seq: Sequence) -> None:
+        """A request that was taken has ended now, and its client knows."""
+        self.clients.ended(seq)

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
-from sim.clients import Clients, ClosedLoop, OpenLoop, Window
+from sim.clients import Clients, ClosedLoop, Distant, OpenLoop, Window
 from sim.request import Request
 from slotstep.fields import Count, Section, Time
 
@@ -35,16 +35,19 @@ class Closed(Section):
 
 
 class Crowd(Section):
-    """How requests are sent, if not on their own schedule: exactly one way."""
+    """How requests are sent: at most one way but their own schedule, and how long they are on their way."""
 
     closed: Closed | None = None
     window: Count | None = None
+    delay: Time = 0
 
     @model_validator(mode="after")
     def one_way(self) -> Self:
-        """Either a closed loop or a window."""
-        if (self.closed is None) == (self.window is None):
-            raise ValueError(f"found {'both' if self.closed else 'neither'}; expected one of closed and window")
+        """A closed loop, a window, or neither if there is a delay."""
+        if self.closed is not None and self.window is not None:
+            raise ValueError("found both; expected one of closed and window")
+        if self.closed is None and self.window is None and not self.delay:
+            raise ValueError("found neither; expected one of closed and window, or a delay")
         return self
 
 
@@ -74,7 +77,14 @@ def clients(requests: Sequence[Request], crowd: Crowd | None) -> Clients:
     """Who sends these requests, ready to start."""
     if crowd is None:
         return OpenLoop(requests)
+    near = nearby(requests, crowd)
+    return Distant(near, crowd.delay) if crowd.delay else near
+
+
+def nearby(requests: Sequence[Request], crowd: Crowd) -> Clients:
+    """The same without their delay."""
     if crowd.closed is not None:
         return ClosedLoop(requests, crowd.closed.clients, repeat(crowd.closed.think))
-    assert crowd.window is not None
-    return Window(requests, crowd.window)
+    if crowd.window is not None:
+        return Window(requests, crowd.window)
+    return OpenLoop(requests)

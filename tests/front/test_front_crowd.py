@@ -38,6 +38,15 @@ def test_a_window_holds_requests_back() -> None:
     assert result.summary["wait_s"]["max"] == 0
 
 
+def test_a_delay_goes_with_a_window_or_alone_and_counts_as_the_clients_wait() -> None:
+    result = run("clients={window: 2, delay: 4ms}")
+    assert ends(result) == {"a": 34, "b": 34, "c": 68}
+    assert result.summary["client_wait_s"]["max"] == pytest.approx(0.038)
+    result = run("clients.delay=4ms")
+    assert ends(result) == {"a": 34, "b": 34, "c": 34}
+    assert result.summary["e2e_s"]["max"] == pytest.approx(0.03)
+
+
 def test_a_closed_loop_sends_the_next_after_the_answer_and_a_thought() -> None:
     result = run("clients.closed={clients: 1, think: 5ms}")
     assert ends(result) == {"a": 30, "b": 65, "c": 100}

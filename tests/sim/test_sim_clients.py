@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim_stories import engine, job, run, times
 
-from sim.clients import ClosedLoop, OpenLoop, Window
+from sim.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.cost import Unit
 from sim.metrics import requests_frame, summary
 from sim.request import Request
@@ -67,6 +67,37 @@ def test_a_closed_loop_never_has_more_in_the_engine_than_clients():
     assert summary(log)["requests"]["finished"] == 40
 
 
+def test_a_distant_window_sends_the_next_when_it_hears_of_an_end():
+    # Steps of 10, one in flight, 4 on the way: a is there at 4 and ends at 24; b sets out then and is there at 28.
+    requests = [job("a", 2), job("b", 1)]
+    log = run(Distant(Window(requests, 1), 4), engine(slots=2), Unit(10))
+    assert times(log, "queued") == {"a": 4, "b": 28}
+    assert times(log, "finished") == {"a": 24, "b": 38}
+    assert waits(log) == {"a": 4, "b": 28}
+
+
+def test_a_distant_client_hears_of_a_rejection_and_goes_on():
+    requests = [job("too long", 100), job("a", 2)]
+    for clients in (ClosedLoop(requests, 1, [7, 7]), Window(requests, 1)):
+        react = 7 if isinstance(clients, ClosedLoop) else 0
+        log = run(Distant(clients, 3), engine(slots=1, pages=1), Unit(10))
+        assert times(log, "rejected") == {"too long": 3}
+        assert times(log, "finished") == {"a": 3 + react + 3 + 20}
+
+
+def test_distance_alone_moves_an_open_loop_in_time():
+    requests = [job(str(i), 1 + i % 7, arrival=13 * i) for i in range(30)]
+    near, far = (
+        run(clients, engine(slots=2), Unit(10)) for clients in (OpenLoop(requests), Distant(OpenLoop(requests), 50))
+    )
+    assert times(far, "finished") == {name: time + 50 for name, time in times(near, "finished").items()}
+
+
+def test_nobody_is_nearer_than_here():
+    with pytest.raises(ValueError, match="delay is -1 ns; expected 0 or more"):
+        Distant(OpenLoop([]), -1)
+
+
 @pytest.mark.parametrize("clients", [lambda jobs: Window(jobs, 0), lambda jobs: ClosedLoop(jobs, 0, [])])
 def test_nobody_in_flight_is_refused(clients):
     with pytest.raises(ValueError, match="is 0; expected at least 1"):
@@ -80,15 +111,17 @@ def test_nobody_in_flight_is_refused(clients):
     depth=st.integers(1, 2),
     slots=st.integers(1, 4),
     closed=st.booleans(),
+    delay=st.integers(0, 20),
 )
-def test_macro_steps_change_nothing_for_clients_that_react(sizes, width, depth, slots, closed):
+def test_macro_steps_change_nothing_for_clients_that_react(sizes, width, depth, slots, closed, delay):
     def log(macro):
         arrival, requests = 0, []
         for number, (prompt, output, gap) in enumerate(sizes):
             arrival += gap
             requests.append(Request(str(number), arrival, prompt, output))
         clients = ClosedLoop(requests, width, [gap for *_, gap in sizes]) if closed else Window(requests, width)
-        return run(clients, engine(slots, budget=32, pages=24, page_size=4, depth=depth), Unit(7), macro=macro)
+        far = Distant(clients, delay) if delay else clients
+        return run(far, engine(slots, budget=32, pages=24, page_size=4, depth=depth), Unit(7), macro=macro)
 
     assert log(True).sha256() == log(False).sha256()
 
