@@ -9,8 +9,8 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-.venv/test: .venv/base
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+.venv/test: .venv/base constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
 	touch $@
 
 demo: .venv/base
