@@ -147,6 +147,8 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     )
     if summary.get("preset"):
         yield "engine", f"decides as {summary['preset']} does"
+    if summary.get("profile"):
+        yield "profile", _profile(summary["profile"])
     if summary.get("cache") is not None:
         yield "cache", _cache(summary["cache"])
     yield "preemptions", f"{summary['preemptions']:,}"
@@ -156,6 +158,10 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             f"met by {percent(summary['attainment'])} of the requests injected; "
             f"goodput {_rate(summary['goodput_per_s'])}/s",
         )
+
+
+def _profile(profile: Mapping[str, Any]) -> str:
+    return f"{printable(profile['name'])}, content {profile['sha256'][:12]}"
 
 
 def _cache(cache: Mapping[str, Any]) -> str:

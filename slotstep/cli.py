@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slotstep import policy_commands, trace_commands
+from slotstep import calibrate_commands, policy_commands, profile_commands, trace_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,7 +32,9 @@ app = typer.Typer(
 )
 traces_app = typer.Typer(help="Public request traces.", no_args_is_help=True)
 app.add_typer(traces_app, name="trace")
+app.add_typer(calibrate_commands.calibrate_app, name="calibrate")
 app.command()(policy_commands.policies)
+app.command()(profile_commands.profiles)
 trace_commands.register(traces_app)
 
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]

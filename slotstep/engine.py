@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrate.profile import Profile
 from policies import registry as policies
 from policies import routers, victims
 from sim import cost as costs
@@ -20,7 +21,7 @@ from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.static import StaticScheduler
-from slotstep import warmth
+from slotstep import profiles, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts
 from slotstep.plain import plain, written
@@ -48,6 +49,7 @@ def run(
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:
         check_blocks(scenario, sent)
+    price = cost(scenario)
     schedulers = [scheduler(scenario) for _ in range(scenario.cluster.replicas)]
     pools = [each.pool for each in schedulers if isinstance(each.pool, PrefixPool)]
     if scenario.engine.warm is not None:
@@ -56,12 +58,12 @@ def run(
             pool.warm(contents)
     logs = simulate_cluster(
         clients(sent, scenario.clients),
-        [(each, cost(scenario)) for each in schedulers],
+        [(each, price) for each in schedulers],
         router(scenario),
         macro=scenario.engine.macro,
         progress=progress,
     )
-    return Result(scenario, logs, [pool.contents() for pool in pools], made.remarks)
+    return Result(scenario, logs, [pool.contents() for pool in pools], made.remarks, profile(scenario))
 
 
 def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:
@@ -186,11 +188,32 @@ def predictor(scenario: Scenario) -> str | None:
 
 
 def cost(scenario: Scenario) -> costs.StepCost:
-    """What a step costs; raises BadInput for a cost that is not one."""
+    """What a step costs; raises BadInput for a cost that is not one, or a profile that cannot be used."""
     given = scenario.cost
     with scenario.blamed("cost."):
         if given.unit is not None:
             return costs.Unit(given.unit)
         if given.affine is not None:
             return costs.Affine(**dict(given.affine))
-        return costs.Roofline(**dict(given.roofline or {}))
+        if given.roofline is not None:
+            return costs.Roofline(**dict(given.roofline))
+    chosen = profile(scenario)
+    assert chosen is not None
+    with scenario.blamed("cost."):
+        return chosen.cost(**({} if given.host is None else {"host": given.host}))
+
+
+def profile(scenario: Scenario) -> Profile | None:
+    """The profile that the scenario names, if it does.
+
+    Raises BadInput if there is none, if it is not one, or if its content is another than the scenario says.
+    """
+    given = scenario.cost
+    if given.profile is None:
+        return None
+    with scenario.blamed("cost.profile: "):
+        found = profiles.find(given.profile)
+    if given.sha256 not in (None, found.sha256):
+        with scenario.blamed("cost.sha256: "):
+            raise ValueError(f"found {given.sha256}; the content of {given.profile} has {found.sha256}")
+    return found

@@ -17,6 +17,7 @@ from traces.errors import BadInput
 if TYPE_CHECKING:
     import pandas as pd
 
+    from calibrate.profile import Profile
     from slotstep.scenario import Scenario
 
 
@@ -26,12 +27,14 @@ class Result:
 
     `caches`: what the prefix cache of each replica held at the end, for another run to start from.
     `remarks`: what the reader of a trace changed or left out, in lines.
+    `profile`: where the cost of its steps comes from, if from a profile.
     """
 
     scenario: Scenario
     logs: Sequence[EventLog]
     caches: Sequence[Sequence[bytes]] = ()
     remarks: Sequence[str] = ()
+    profile: Profile | None = None
 
     @property
     def log(self) -> EventLog:
@@ -55,6 +58,7 @@ class Result:
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
             "preset": self.scenario.engine.modelled,
+            "profile": self.profile and {"name": self.profile.name, "sha256": self.profile.sha256},
             "remarks": list(self.remarks),
             **metrics.summary(self.logs, objectives or None),
         }

@@ -55,6 +55,16 @@ class Scenario(Section):
         """This scenario as a mapping of plain values, every default explicit, that `parse` reads back."""
         return self.model_dump(mode="json", exclude_none=True) | {"policy": engine.resolved_policy(self)}
 
+    def pinned(self) -> Scenario:
+        """This scenario with the content of the profile it names said as well: from here on no other will do.
+
+        Raises BadInput for a profile that cannot be used.
+        """
+        profile = engine.profile(self)
+        if profile is None:
+            return self
+        return self.model_copy(update={"cost": self.cost.model_copy(update={"sha256": profile.sha256})})
+
     @property
     def predictor(self) -> str | None:
         """The name of the predictor of output lengths that the policy uses, None if it uses none."""
@@ -120,6 +130,7 @@ def parse(
     except ValidationError as error:
         raise BadInput(f"{source}: {complaint(error, Scenario, spelling(mapping))}") from None
     scenario._source = source
+    scenario = scenario.pinned()
     engine.check(scenario)
     return scenario
 

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from slotstep import document, units
+from slotstep import document, profiles, units
 from slotstep.crowd import Patience
 from slotstep.fields import (
     Block,
@@ -40,6 +40,7 @@ from traces.registry import FORMATS
 
 TRACE_OPTIONS = ("run", "map")
 SOURCES = ("trace", "synthetic", "requests", "merge")
+KINDS = ("unit", "affine", "roofline", "profile")
 
 
 class RequestLine(Section):
@@ -173,18 +174,39 @@ class Roofline(Section):
 
 
 class Cost(Section):
-    """What a step costs: exactly one kind."""
+    """What a step costs: exactly one kind.
+
+    Beside `profile`, a shipped profile's name or a file: `host` takes the place of the host term that it has, and
+    `sha256` is what its content has to have.
+    """
 
     unit: Time | None = None
     affine: Affine | None = None
     roofline: Roofline | None = None
+    profile: Label | None = None
+    host: Coefficient | None = None
+    sha256: Label | None = None
+
+    @field_validator("profile")
+    @classmethod
+    def place_profile(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """A name as it is; a file, known by its ending, made absolute against the scenario's folder."""
+        if value is None or not profiles.is_file(value):
+            return value
+        folder: Path = (info.context or {}).get("folder", Path())
+        return os.path.abspath(folder / Path(value).expanduser())
 
     @model_validator(mode="after")
     def one_kind(self) -> Self:
-        """Exactly one kind."""
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        """Exactly one kind, and beside it only what it takes."""
+        given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"found {' and '.join(given) or 'none'}; expected one of unit, affine and roofline")
+            raise ValueError(
+                f"found {' and '.join(given) or 'none'}; expected one of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
+            )
+        for key in ("host", "sha256"):
+            if self.profile is None and getattr(self, key) is not None:
+                raise ValueError(f"{key} needs a profile")
         return self
 
 
