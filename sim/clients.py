@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from sim.replica import ARRIVAL, At, Clock
+from sim.agenda import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
+from sim.events import Kind
 from sim.request import Nanoseconds, Request, Sequence
 
 Send = Callable[[Request], bool]
@@ -21,12 +22,12 @@ class Clients(ABC):
     """Sends requests by `send` once it is started; those that `react` hear of the end of every one taken."""
 
     react = False
-    env: Clock
+    agenda: Agenda
     send: Send
 
-    def start(self, env: Clock, send: Send) -> None:
+    def start(self, agenda: Agenda, send: Send) -> None:
         """Begin, at the present instant."""
-        self.env, self.send = env, send
+        self.agenda, self.send = agenda, send
         self.begin()
 
     @abstractmethod
@@ -56,10 +57,10 @@ class OpenLoop(Clients):
         self.due = next(self.requests, None)
         if self.due is None:
             return
-        delay = self.due.arrival - self.env.now
+        delay = self.due.arrival - self.agenda.now
         if delay < 0:
             raise ValueError(f"request {self.due.id} arrives before the one ahead of it; expected order of arrival")
-        At(self.env, delay, ARRIVAL, self.arrive)
+        self.agenda.after(delay, ARRIVAL, self.arrive)
 
     def arrive(self, _: object) -> None:
         """One request arrives; the next is scheduled first, so that all of one instant precede its plan."""
@@ -99,7 +100,7 @@ class Window(OpenLoop):
         """There is room for one more, at this very instant."""
         self.in_flight -= 1
         if self.held_back:
-            At(self.env, 0, ARRIVAL, lambda _: self.send_on())
+            self.agenda.after(0, ARRIVAL, lambda _: self.send_on())
 
     def send_on(self) -> None:
         """Send as many as the window allows."""
@@ -127,12 +128,12 @@ class ClosedLoop(Clients):
     def begin(self) -> None:
         """All clients send at once."""
         for _ in range(self.clients):
-            At(self.env, 0, ARRIVAL, self.send_next)
+            self.agenda.after(0, ARRIVAL, self.send_next)
 
     def send_next(self, _: object) -> None:
         """A client sends the next request, if there is one."""
         request = next(self.requests, None)
-        if request is not None and not self.send(replace(request, arrival=self.env.now)):
+        if request is not None and not self.send(replace(request, arrival=self.agenda.now)):
             self.reflect()
 
     def ended(self, seq: Sequence) -> None:
@@ -141,7 +142,7 @@ class ClosedLoop(Clients):
 
     def reflect(self) -> None:
         """A client thinks, then sends the next."""
-        At(self.env, next(self.think), ARRIVAL, self.send_next)
+        self.agenda.after(next(self.think), ARRIVAL, self.send_next)
 
 
 class Distant(Clients):
@@ -160,11 +161,11 @@ class Distant(Clients):
 
     def begin(self) -> None:
         """The clients begin, and send into the distance."""
-        self.clients.start(self.env, self.dispatch)
+        self.clients.start(self.agenda, self.dispatch)
 
     def dispatch(self, request: Request) -> bool:
         """A request is on its way; whether it will be taken is not known yet."""
-        At(self.env, self.delay, ARRIVAL, lambda _: self.deliver(request))
+        self.agenda.after(self.delay, ARRIVAL, lambda _: self.deliver(request))
         return True
 
     def deliver(self, request: Request) -> None:
@@ -175,3 +176,16 @@ class Distant(Clients):
     def ended(self, seq: Sequence) -> None:
         """A request that was taken has ended now, and its client knows."""
         self.clients.ended(seq)
+
+
+def set_limits(agenda: Agenda, seq: Sequence, abort: Callable[[Sequence, Kind], None]) -> None:
+    """Have the request of `seq`, which was sent now, aborted when its client gives up on it."""
+    request = seq.request
+    if request.cancel_after is not None:
+        agenda.after(request.cancel_after, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
+    if request.timeout is not None:
+        agenda.after(request.timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
+    if request.queue_timeout is not None:
+        agenda.after(
+            request.queue_timeout, TIMEOUT, lambda _: None if seq.entered >= 0 else abort(seq, Kind.TIMED_OUT)
+        )

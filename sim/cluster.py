@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
 from typing import Protocol
 
-from sim.clients import Clients, OpenLoop
+from sim.clients import Clients, OpenLoop, set_limits
 from sim.cost import StepCost
-from sim.events import EventLog, Kind
-from sim.replica import CANCELLATION, TIMEOUT, At, Clock, Replica
+from sim.events import EventLog
+from sim.replica import Clock, Replica
 from sim.request import Request, Sequence
 from sim.scheduler import Scheduler
 
@@ -82,24 +82,8 @@ class Gateway:
         if self.routed:
             self.loads[number].add(request)
         if request.impatient:
-            self.set_limits(seq, replica)
+            set_limits(self.env, seq, replica.abort)
         return True
-
-    def set_limits(self, seq: Sequence, replica: Replica) -> None:
-        """Schedule when the client of a request gives up on it."""
-        request, abort = seq.request, replica.abort
-        if request.cancel_after is not None:
-            At(self.env, request.cancel_after, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
-        if request.timeout is not None:
-            At(self.env, request.timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
-        if request.queue_timeout is not None:
-            At(self.env, request.queue_timeout, TIMEOUT, lambda _: expire(seq, replica))
-
-
-def expire(seq: Sequence, replica: Replica) -> None:
-    """A request times out if it has waited until now."""
-    if seq.entered < 0:
-        replica.abort(seq, Kind.TIMED_OUT)
 
 
 def simulate(

@@ -10,29 +10,16 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from enum import IntEnum
 from itertools import accumulate
 
 import simpy
 
+from sim.agenda import ARRIVAL, COMPLETION, PLANNING, Rank
 from sim.batch import Batch
 from sim.cost import StepCost
 from sim.events import Kind
 from sim.request import Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
-
-
-class Rank(IntEnum):
-    """The order of what happens at one instant; SimPy's event priority."""
-
-    COMPLETION = 0
-    CANCELLATION = 1
-    TIMEOUT = 2
-    ARRIVAL = 3
-    PLANNING = 4
-
-
-COMPLETION, CANCELLATION, TIMEOUT, ARRIVAL, PLANNING = Rank
 
 
 class Clock(simpy.Environment):
@@ -42,6 +29,10 @@ class Clock(simpy.Environment):
     def now(self) -> Nanoseconds:
         """The current instant."""
         return self._now  # type: ignore[return-value]  # every delay is an integer
+
+    def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> At:
+        """Have `action` called so long from now, in the order of the ranks; SimPy's event priority."""
+        return At(self, delay, rank, action)
 
 
 class At(simpy.Event):
