@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policies import victims
 from policies.registry import build, names
-from sim.clients import ClosedLoop, OpenLoop, Window
+from sim.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.cost import Affine, Roofline, Unit
 from sim.memory import PagePool
 from sim.pages import NumberedPool, NumberedPrefixPool
@@ -54,6 +54,8 @@ class Scenario:
             return Window(self.requests, 3)
         if self.send == "closed":
             return ClosedLoop(self.requests, 3, repeat(40))
+        if self.send == "distant":
+            return Distant(Window(self.requests, 3), 5)
         return OpenLoop(self.requests)
 
     def scheduler(self, numbered=False):
@@ -151,5 +153,5 @@ def scenarios(
                 ]
             )
         ),
-        send=draw(st.sampled_from(["open", "open", "open", "window", "closed"])),
+        send=draw(st.sampled_from(["open", "open", "open", "window", "closed", "distant"])),
     )
