@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from slotstep import fit_commands
+
 calibrate_app = typer.Typer(
     help="Make a profile, what a step costs, of measurements or shapes.", no_args_is_help=True
 )
@@ -12,3 +14,6 @@ calibrate_app = typer.Typer(
 @calibrate_app.callback()
 def group() -> None:
     """Make a profile, what a step costs, of measurements or shapes."""
+
+
+fit_commands.register(calibrate_app)

@@ -1,0 +1,175 @@
+"""A roofline from a log of steps: relative non-negative least squares.
+
+All terms but one are linear in their coefficients, so for a given crossing (the number of tokens at which arithmetic
+takes as long as the weight pass) the best non-negative coefficients are found exactly; the crossing is searched.
+Residuals are relative to what is predicted, not to what was measured: noise then biases nothing. Knows no file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar, nnls
+
+from calibrate.identify import Identified, identify
+from calibrate.steps import predicted
+from sim.cost import Roofline
+
+Floats = NDArray[np.float64]
+
+LINEAR = ("host", "weight_pass", "per_context_token", "per_chunk_work", "per_sequence")
+TERMS = (*LINEAR, "per_token")
+PASSES = 3
+"""Times that residuals are weighted anew by the prediction; it no longer moves after the second."""
+BLOCKS = 40
+"""Consecutive parts of the log that the bootstrap draws from: neighbouring steps are alike."""
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class StepFit:
+    """A cost fitted to steps, and how far it can be trusted.
+
+    intervals   5th and 95th percentile of each coefficient over block-bootstrap samples, ns
+    errors      predicted over measured duration, less 1, of each step used
+    held_out    the same of the steps kept back, empty without
+    """
+
+    cost: Roofline
+    intervals: dict[str, tuple[float, float]]
+    identified: Identified
+    errors: Floats
+    held_out: Floats
+
+    @cached_property
+    def residuals(self) -> dict[str, dict[str, float]]:
+        """Of the fitted and of the kept-back steps: `n`, `median`, and of their sizes `mean_abs` and `p90_abs`."""
+        return {name: described(found) for name, found in (("fitted", self.errors), ("held_out", self.held_out))}
+
+
+def described(errors: Floats) -> dict[str, float]:
+    """The errors of steps in four numbers; only `n` where there are none."""
+    if not len(errors):
+        return {"n": 0}
+    size = np.abs(errors)
+    found = {"median": np.median(errors), "mean_abs": size.mean(), "p90_abs": np.percentile(size, 90)}
+    return {"n": len(errors)} | {name: float(value) for name, value in found.items()}
+
+
+def fit(steps: pd.DataFrame, hold_out: float = 0.25, draws: int = 100, seed: int = 0) -> StepFit:
+    """The roofline that is nearest to these steps (columns of `calibrate.steps`).
+
+    The last `hold_out` of the steps is kept back and predicted. Raises ValueError for fewer than 20 steps and for a
+    share outside [0, 1).
+    """
+    if not 0 <= hold_out < 1:
+        raise ValueError(f"hold-out is {hold_out}; expected a share from 0 to below 1")
+    kept = len(steps) - round(len(steps) * hold_out)
+    if kept < FEWEST:
+        raise ValueError(f"{kept} steps to fit; expected at least {FEWEST}")
+    used, rest = steps.iloc[:kept], steps.iloc[kept:]
+    problem = Problem(used)
+    crossing = problem.crossing()
+    cost = problem.cost(crossing)
+    return StepFit(
+        cost,
+        bootstrap(problem, crossing, draws, seed),
+        identify(TERMS, sensitivity(cost, used), errors(cost, used)),
+        errors(cost, used),
+        errors(cost, rest),
+    )
+
+
+def errors(cost: Roofline, steps: pd.DataFrame) -> Floats:
+    """Predicted over measured duration, less 1, of each step."""
+    found: Floats = predicted(cost, steps) / steps["duration_ns"].to_numpy(np.float64) - 1
+    return found
+
+
+def sensitivity(cost: Roofline, steps: pd.DataFrame) -> Floats:
+    """How the relative prediction of each step changes with the logarithm of each of TERMS."""
+    total = predicted(cost, steps)
+    tokens = (steps["decodes"] + steps["chunk_tokens"]).to_numpy(np.float64)
+    arithmetic = (cost.per_token * tokens) ** 4
+    mixed = np.maximum(cost.weight_pass**4 + arithmetic, np.finfo(np.float64).tiny)
+    parts = {
+        "host": np.full(len(steps), cost.host),
+        "weight_pass": cost.weight_pass**4 / mixed**0.75,
+        "per_context_token": cost.per_context_token * steps["context"].to_numpy(np.float64),
+        "per_chunk_work": cost.per_chunk_work * steps["chunk_work"].to_numpy(np.float64),
+        "per_sequence": cost.per_sequence * (steps["decodes"] + steps["chunks"]).to_numpy(np.float64),
+        "per_token": arithmetic / mixed**0.75,
+    }
+    return np.column_stack([parts[name] / total for name in TERMS])
+
+
+class Problem:
+    """The steps as a least-squares problem, for any crossing and any multiplicity of the steps."""
+
+    def __init__(self, steps: pd.DataFrame) -> None:
+        self.measured = steps["duration_ns"].to_numpy(np.float64)
+        self.tokens = (steps["decodes"] + steps["chunk_tokens"]).to_numpy(np.float64)
+        self.context = steps["context"].to_numpy(np.float64)
+        self.work = steps["chunk_work"].to_numpy(np.float64)
+        self.sequences = (steps["decodes"] + steps["chunks"]).to_numpy(np.float64)
+
+    def design(self, crossing: float) -> Floats:
+        """A column for each of LINEAR: what its coefficient is multiplied by in each step."""
+        pace = (1 + (self.tokens / crossing) ** 4) ** 0.25
+        return np.column_stack([np.ones(len(pace)), pace, self.context, self.work, self.sequences])
+
+    def solve(self, crossing: float, times: Floats | None = None) -> tuple[Floats, float]:
+        """The best coefficients of LINEAR, and the sum of their squared relative residuals.
+
+        `times` is how often each step counts (a bootstrap sample); once if not given.
+        """
+        design = self.design(crossing)
+        often = np.ones(len(design)) if times is None else np.sqrt(times)
+        scale, loss = self.measured, 0.0
+        found = np.zeros(len(LINEAR))
+        for _ in range(PASSES):
+            rows = design * (often / scale)[:, None]
+            length = np.maximum(np.sqrt((rows**2).sum(axis=0)), np.finfo(np.float64).tiny)
+            gram, aim = (rows / length).T @ (rows / length), (rows / length).T @ (often * self.measured / scale)
+            root = np.linalg.cholesky(gram + 1e-12 * np.eye(len(LINEAR)))
+            solution, _ = nnls(root.T, np.linalg.solve(root, aim))
+            found = solution / length
+            scale = np.maximum(design @ found, 1.0)
+            loss = float((often**2 * (self.measured / scale - 1) ** 2).sum())
+        return found, loss
+
+    def crossing(self) -> float:
+        """The best number of tokens at which arithmetic takes as long as the weight pass."""
+        low, high = np.log(max(self.tokens.min(), 1.0) / 4), np.log(self.tokens.max() * 4)
+        grid = np.linspace(low, high, 25)
+        losses = [self.solve(float(np.exp(point)))[1] for point in grid]
+        best = int(np.argmin(losses))
+        found = minimize_scalar(
+            lambda point: self.solve(float(np.exp(point)))[1],
+            bounds=(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        return float(np.exp(found.x if found.fun < losses[best] else grid[best]))
+
+    def cost(self, crossing: float, times: Floats | None = None) -> Roofline:
+        """The best roofline with this crossing."""
+        found = dict(zip(LINEAR, self.solve(crossing, times)[0].tolist(), strict=True))
+        return Roofline(**found, per_token=found["weight_pass"] / crossing)
+
+
+def bootstrap(problem: Problem, crossing: float, draws: int, seed: int) -> dict[str, tuple[float, float]]:
+    """Intervals of the coefficients over samples of blocks of steps; each looks for its crossing near the best."""
+    lot = np.random.default_rng(seed)
+    block = np.arange(len(problem.measured)) * BLOCKS // len(problem.measured)
+    costs = []
+    for _ in range(draws):
+        times = np.bincount(lot.integers(0, BLOCKS, BLOCKS), minlength=BLOCKS)[block].astype(np.float64)
+        near = [crossing * factor for factor in (0.5, 0.7, 0.85, 1.0, 1.18, 1.4, 2.0)]
+        costs.append(problem.cost(min(near, key=lambda point: problem.solve(point, times)[1]), times))
+    spread = {name: np.percentile([getattr(cost, name) for cost in costs], (5, 95)) for name in TERMS}
+    return {name: (float(low), float(high)) for name, (low, high) in spread.items()}

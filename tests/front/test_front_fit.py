@@ -1,0 +1,98 @@
+"""`slotstep calibrate from-steps` and `from-log`: from files to a profile that a scenario can use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import slotstep
+from calibrate.profile import read
+from calibrate.steps import predicted
+from sim.cost import Roofline
+from slotstep.cli import main
+
+ABOUT = [f"--about={each}" for each in ("device=H100", "model=small", "dtype=bfloat16", "tensor_parallel=1")]
+HIDDEN = Roofline(host=1e6, weight_pass=1e7, per_token=4e4, per_context_token=50.0, per_sequence=1e4)
+
+
+def slotstep_exits(*arguments: object) -> int:
+    """Run the command line; its exit code."""
+    try:
+        main([str(each) for each in arguments])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Path:
+    """A CSV of 400 steps of all kinds under the hidden cost."""
+    random = np.random.default_rng(5)
+    chunks = random.integers(0, 2, 400)
+    tokens = chunks * random.integers(1, 2000, 400)
+    frame = pd.DataFrame(
+        {
+            "decodes": random.integers(1, 200, 400),
+            "context": random.integers(1000, 200_000, 400),
+            "chunks": chunks,
+            "chunk_tokens": tokens,
+            "chunk_work": tokens**2 / 2,
+        }
+    )
+    frame["duration_ns"] = predicted(HIDDEN, frame).round().astype(np.int64)
+    frame.to_csv(tmp_path / "steps.csv", index=False)
+    return tmp_path / "steps.csv"
+
+
+def test_a_step_log_becomes_a_profile_that_a_scenario_can_name(
+    steps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert slotstep_exits("calibrate", "from-steps", steps, "--out", tmp_path / "mine.yaml", *ABOUT) == 0
+    assert "fitted: 300 steps" in capsys.readouterr().out
+    made = read(tmp_path / "mine.yaml")
+    assert made.content["curve"]["roofline"]["weight_pass"] == pytest.approx(1e7, rel=0.02)
+    assert made.content["range"]["tokens"] > 200
+    mapping = {"workload": {"requests": [{"prompt": 100, "output": 2}]}, "cost": {"profile": "mine.yaml"}}
+    found = slotstep.parse(mapping, folder=tmp_path).run()
+    assert found.summary["profile"]["sha256"] == made.sha256
+    assert found.summary["e2e_s"]["max"] == pytest.approx(2 * 11e-3, rel=0.01)
+
+
+def test_json_has_the_coefficients_and_how_sure_they_are(steps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert slotstep_exits("calibrate", "from-steps", steps, "--json", "--hold-out", 0.5) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["fitted"]["n"] == found["held_out"]["n"] == 200
+    low, high = found["intervals"]["per_token"]
+    assert low / 1.001 <= found["cost"]["per_token"] <= high * 1.001
+    assert any("per_chunk_work" in said for said in found["not_identified"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--out", "mine.yaml"], "expected also --about device=... --about model.name=... --about dtype=..."),
+        (["--about", "devise=H100"], "--about devise: unknown key; did you mean device?"),
+        (["--about", "device"], "--about device: expected KEY=VALUE, such as device=H100"),
+        (["--clock", "sundial"], "--clock sundial: expected cpu or wall"),
+        (["--hold-out", "1"], "hold-out is 1.0; expected a share from 0 to below 1"),
+        (["--out", "mine.yaml", *ABOUT, "--about=memory=lots"], "memory: found 'lots'; expected a whole number"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
+    steps: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert slotstep_exits("calibrate", "from-steps", steps, *arguments) == 2
+    printed = capsys.readouterr()
+    assert complaint in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "mine.yaml").exists()
