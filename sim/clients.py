@@ -35,7 +35,7 @@ class Clients(ABC):
         """Schedule what comes first."""
 
     def ended(self, seq: Sequence) -> None:
-        """A request that was taken has ended now."""
+        """A request that was taken has ended now; `seq.finished`: with all its tokens."""
 
 
 class OpenLoop(Clients):

@@ -8,7 +8,7 @@ the least recently used.
 
 Content comes from token ids, from the block ids of a trace, or, where a request has only lengths, from the
 request itself: then only a preempted sequence finds its own pages again. Generated tokens belong to the
-request that generated them.
+request that generated them, unless a session says what they are (`Request.spoken`).
 
 Modelled on vLLM 0.32; knows nothing of slots, budgets or policies.
 """
@@ -151,7 +151,7 @@ class PrefixPool(PagePool):
         request = seq.request
         prompt_pages = 0
         if request.tokens is not None or request.blocks:
-            prompt_pages = min(end, request.prompt // self.page_size)
+            prompt_pages = min(end, (request.prompt + request.spoken) // self.page_size)
         while len(seq.keys) < prompt_pages:
             seq.keys.append(self.next_key(seq))
         own = ((seq.index, page) for page in range(max(first, prompt_pages), end))
@@ -197,7 +197,7 @@ def digest(parent: bytes, own: bytes) -> bytes:
 
 
 def content(seq: Sequence, page: int, page_size: int) -> bytes:
-    """What is in a full page of the prompt, as bytes: its tokens, or its blocks and the place in them."""
+    """What is in a full page of known content, as bytes: its tokens, or its blocks and the place in them."""
     request = seq.request
     start, end = page * page_size, (page + 1) * page_size
     if request.tokens is not None:

@@ -25,7 +25,11 @@ class Request:
 
     What the prompt says may be known as `tokens` (ids) or as `blocks` (ids of blocks of `block_size` tokens,
     the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else
-    must agree for two equal prompts to have equal KV pages.
+    must agree for two equal prompts to have equal KV pages. Both may go on to tell the first `spoken` tokens of the
+    answer, which nobody but the prefix cache may look at: a later turn that repeats them then finds their pages.
+
+    A conversation is named by `session`; the turns after its first are sent `think` after the end of the one before,
+    where clients wait for their answers (`sim.sessions`).
 
     A client may give up: `cancel_after` so long after it has sent the request, or once it has `cancel_tokens`
     tokens; and the request may time out, when it still waits `queue_timeout` after that or has not ended `timeout`
@@ -50,6 +54,9 @@ class Request:
     cancel_tokens: int | None = None
     queue_timeout: Nanoseconds | None = None
     timeout: Nanoseconds | None = None
+    session: str = ""
+    think: Nanoseconds | None = None
+    spoken: int = 0
 
     def __post_init__(self) -> None:
         if self.max_output == 0:
@@ -58,7 +65,6 @@ class Request:
             raise ValueError(self.complaint())
         if (self.tokens is not None or self.blocks) and not self.content_fits():
             raise ValueError(f"request {self.id}: its content does not have the length of its prompt, {self.prompt}")
-
         if not (self.cancel_after is self.cancel_tokens is self.queue_timeout is self.timeout is None):
             self.check_patience()
 
@@ -75,10 +81,11 @@ class Request:
                 raise ValueError(f"request {self.id}: {name} is {limit}; expected at least 1")
 
     def content_fits(self) -> bool:
-        """Whether the tokens, or the blocks, are as long as the prompt."""
+        """Whether the tokens, or the blocks, are as long as the prompt and what is told of the answer."""
+        told = self.prompt + self.spoken
         if self.tokens is not None:
-            return len(self.tokens) == self.prompt
-        return self.block_size > 0 and len(self.blocks) == -(-self.prompt // self.block_size)
+            return len(self.tokens) == told
+        return self.block_size > 0 and len(self.blocks) == -(-told // self.block_size)
 
     def complaint(self) -> str:
         """The first thing that is wrong with this request, in words."""
@@ -101,6 +108,7 @@ class Sequence:
     cut_short its client waits for fewer tokens than it would get
     over      its last token has been scheduled
     ended     it has finished, or its client has given up
+    finished  it has ended with all its tokens
     entered   the first step of its present stay, -1 before the first
     decoding  its progress is implicit (`sim.decoders`): `computed` stays behind, `base` is the difference to
               the step counter, `joined` the step from which on it decodes
@@ -117,6 +125,7 @@ class Sequence:
         "decoding",
         "ended",
         "entered",
+        "finished",
         "goal",
         "index",
         "joined",
@@ -148,6 +157,7 @@ class Sequence:
         self.serial = -1
         self.over = False
         self.ended = False
+        self.finished = False
         self.entered = -1
         self.decoding = False
         self.base = 0

@@ -224,6 +224,7 @@ class Residents:
         if seq.cut_short:
             self.log.event(now, CANCELLED, seq.index, self.log.steps)
         else:
+            seq.finished = True
             self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
         self.log.ended += 1
         self.departed.append(seq)

@@ -51,7 +51,11 @@ def prompt(request: Request) -> object:
     """What makes two prompts the same: what they say; one of unknown content is like no other."""
     if request.tokens is None and not request.blocks:
         return request.id
-    return request.tokens, request.blocks, request.block_size, request.adapter
+    tokens, blocks = request.tokens, request.blocks
+    if request.spoken:
+        tokens = tokens and tokens[: request.prompt]
+        blocks = blocks and blocks[: -(-request.prompt // request.block_size)]
+    return tokens, blocks, request.block_size, request.adapter
 
 
 def several_prompts(requests: Sequence[Request]) -> bool:

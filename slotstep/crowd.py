@@ -1,6 +1,6 @@
 """The clients of a scenario: how they send their requests, and what they put up with.
 
-Knows nothing of traces; think times are fixed, so nothing is drawn here.
+Think times are fixed or the workload's, so nothing is drawn here.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
 from sim.clients import Clients, ClosedLoop, Distant, OpenLoop, Window
 from sim.request import Request
+from sim.sessions import Sessions
 from slotstep.fields import Count, Section, Time
+from traces.conversations import conversations
 
 
 def some_time(value: int) -> int:
@@ -34,20 +36,32 @@ class Closed(Section):
     think: Time = 0
 
 
+class Talk(Section):
+    """Sessions whose next turn waits for the answer; whether prompts hold what was said, or it is added to them."""
+
+    think: Time | None = None
+    history: Literal["included", "added"] = "included"
+
+
+WAYS = ("closed", "window", "sessions")
+
+
 class Crowd(Section):
     """How requests are sent: at most one way but their own schedule, and how long they are on their way."""
 
     closed: Closed | None = None
     window: Count | None = None
+    sessions: Talk | None = None
     delay: Time = 0
 
     @model_validator(mode="after")
     def one_way(self) -> Self:
-        """A closed loop, a window, or neither if there is a delay."""
-        if self.closed is not None and self.window is not None:
-            raise ValueError("found both; expected one of closed and window")
-        if self.closed is None and self.window is None and not self.delay:
-            raise ValueError("found neither; expected one of closed and window, or a delay")
+        """A closed loop, a window or sessions, or none of them if there is a delay."""
+        given = [way for way in WAYS if getattr(self, way) is not None]
+        if len(given) > 1:
+            raise ValueError(f"found {' and '.join(given)}; expected one of closed, window and sessions")
+        if not given and not self.delay:
+            raise ValueError("found none; expected one of closed, window and sessions, or a delay")
         return self
 
 
@@ -73,16 +87,24 @@ def limited(requests: Sequence[Request], limits: Limits) -> Sequence[Request]:
     ]
 
 
-def clients(requests: Sequence[Request], crowd: Crowd | None) -> Clients:
-    """Who sends these requests, ready to start."""
+def clients(requests: Sequence[Request], crowd: Crowd | None, block_size: int) -> Clients:
+    """Who sends these requests, ready to start; sessions of unknown content get blocks of so many tokens.
+
+    Raises ValueError for sessions that lack think times, and where there are none.
+    """
     if crowd is None:
         return OpenLoop(requests)
-    near = nearby(requests, crowd)
+    near = nearby(requests, crowd, block_size)
     return Distant(near, crowd.delay) if crowd.delay else near
 
 
-def nearby(requests: Sequence[Request], crowd: Crowd) -> Clients:
+def nearby(requests: Sequence[Request], crowd: Crowd, block_size: int) -> Clients:
     """The same without their delay."""
+    if crowd.sessions is not None:
+        if not any(request.session for request in requests):
+            raise ValueError("sessions: the workload has none; expected requests that belong to sessions")
+        talk = crowd.sessions
+        return Sessions(conversations(requests, block_size, talk.think, talk.history == "added"))
     if crowd.closed is not None:
         return ClosedLoop(requests, crowd.closed.clients, repeat(crowd.closed.think))
     if crowd.window is not None:

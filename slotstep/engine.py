@@ -20,6 +20,7 @@ from sim.prefix import PrefixPool
 from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
+from sim.sessions import counts
 from sim.static import StaticScheduler
 from slotstep import profiles, warmth
 from slotstep.crowd import clients, limited
@@ -56,14 +57,23 @@ def run(
         held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(pools))
         for pool, contents in zip(pools, held, strict=True):
             pool.warm(contents)
+    with scenario.blamed("clients."):
+        senders = clients(sent, scenario.clients, scenario.engine.page_size)
     logs = simulate_cluster(
-        clients(sent, scenario.clients),
+        senders,
         [(each, price) for each in schedulers],
         router(scenario),
         macro=scenario.engine.macro,
         progress=progress,
     )
-    return Result(scenario, logs, [pool.contents() for pool in pools], made.remarks, profile(scenario))
+    return Result(
+        scenario,
+        logs,
+        [pool.contents() for pool in pools],
+        made.remarks,
+        profile(scenario),
+        counts(senders),
+    )
 
 
 def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim import metrics
 from sim.events import EventLog
+from sim.sessions import SessionCounts
 from slotstep import document, warmth
 from traces.errors import BadInput
 
@@ -28,6 +29,7 @@ class Result:
     `caches`: what the prefix cache of each replica held at the end, for another run to start from.
     `remarks`: what the reader of a trace changed or left out, in lines.
     `profile`: where the cost of its steps comes from, if from a profile.
+    `sessions`: how conversations went, where clients wait for their answers.
     """
 
     scenario: Scenario
@@ -35,6 +37,7 @@ class Result:
     caches: Sequence[Sequence[bytes]] = ()
     remarks: Sequence[str] = ()
     profile: Profile | None = None
+    sessions: SessionCounts | None = None
 
     @property
     def log(self) -> EventLog:
@@ -61,6 +64,7 @@ class Result:
             "profile": self.profile and {"name": self.profile.name, "sha256": self.profile.sha256},
             "remarks": list(self.remarks),
             **metrics.summary(self.logs, objectives or None),
+            "sessions": None if self.sessions is None else self.sessions.counted(),
         }
 
     @property

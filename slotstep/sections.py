@@ -61,6 +61,8 @@ class RequestLine(Section):
     cancel_tokens: Count | None = None
     queue_timeout: Patience | None = None
     timeout: Patience | None = None
+    session: Label | None = None
+    think: Time | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -23,6 +23,8 @@ KEYS = (
     "blocks",
     "block_size",
     "adapter",
+    "session",
+    "think",
     *PATIENCE,
 )
 
@@ -35,7 +37,7 @@ def parse(entries: Sequence[Mapping[str, object]], where: str = "requests") -> l
     output), `tenant` ("default"), `priority` (0, the smaller the more urgent) and `adapter`; what the prompt
     says is a list of `tokens`, or of `blocks` of `block_size` tokens each, the last one perhaps partial. Its
     client may give up after `cancel_after` ns or `cancel_tokens` tokens, and it may time out: `queue_timeout`,
-    `timeout` (ns).
+    `timeout` (ns). It may be a turn of a `session`, sent `think` ns after the end of the turn before.
     Numbers serve as ids and names too. Raises BadInput naming the entry, counted from 0 as in
     `requests.0.output`, for a missing, unknown or impossible value and for an id that an earlier one has.
     """
@@ -85,8 +87,18 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
         blocks=blocks,
         block_size=block_size,
         adapter=_name(entry, "adapter", place, "") if "adapter" in entry else "",
+        session=_name(entry, "session", place, "") if "session" in entry else "",
+        think=_think(entry, place),
         **{key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry},
     )
+
+
+def _think(entry: Mapping[str, object], place: str) -> int | None:
+    if "think" not in entry:
+        return None
+    if "session" not in entry:
+        raise BadInput(f"{place}.think is there without session; expected both, or a session alone")
+    return _whole(entry, "think", place, least=0, most=LATEST)
 
 
 def _listed(entry: Mapping[str, object], key: str, place: str, kind: type | UnionType) -> tuple[int | str, ...]:

@@ -80,6 +80,7 @@ REQUEST_COLUMNS = (
     "tokens",
     "blocks",
     "session",
+    "think_ns",
 )
 
 
@@ -149,7 +150,7 @@ class Trace:
     def _requests(self, frame: pd.DataFrame, tenant: str) -> Iterator[Request]:
         nothing: list[None] = [None] * len(frame)
         columns = {name: frame[name].tolist() if name in frame else nothing for name in REQUEST_COLUMNS}
-        for key, arrival, prompt, output, payer, limit, priority, tokens, blocks, session in zip(
+        for key, arrival, prompt, output, payer, limit, priority, tokens, blocks, session, think in zip(
             *columns.values(), strict=True
         ):
             if self.local_blocks and blocks:
@@ -165,6 +166,8 @@ class Trace:
                 tokens or None,
                 blocks or (),
                 self.block_size if blocks else 0,
+                session="" if session is None or session is pd.NA else session,
+                think=None if think is None or think is pd.NA else int(think),
             )
 
 

@@ -19,10 +19,10 @@ def tabulate(
 ) -> tuple[Trace, list[str]]:
     """The trace of these requests, by arrival as they are, and what of them it does not hold, a line each.
 
-    `sessions` gives the session of a request's id. Arrivals count from 0, not from the first. Blocks of several
+    `sessions` gives the session of a request's id, where the requests do not name their own. Arrivals count from 0, not from the first. Blocks of several
     sizes are left out.
     """
-    known = sessions or {}
+    known = dict(sessions or {}) | {request.id: request.session for request in requests if request.session}
     lost = [f"{name}: not in a trace" for name in NOT_COLUMNS if any(getattr(each, name) for each in requests)]
     columns: dict[str, object] = {
         "id": pd.array([request.id for request in requests], dtype=STRING),
@@ -36,6 +36,8 @@ def tabulate(
         columns["tenant"] = pd.array([request.tenant for request in requests], dtype=STRING)
     if known:
         columns["session"] = pd.array([known.get(request.id) for request in requests], dtype=STRING)
+    if any(request.think is not None for request in requests):
+        columns["think_ns"] = pd.array([request.think for request in requests], dtype="Int64")
     if any(request.priority for request in requests):
         columns["priority"] = pd.array([request.priority for request in requests], dtype="Int64")
     sizes = {request.block_size for request in requests if request.blocks}

@@ -148,13 +148,14 @@ def jitter(requests: Sequence[Request], width: Nanoseconds, stream: Stream) -> l
 def merge(parts: Mapping[str, Sequence[Request]]) -> list[Request]:
     """The requests of several workloads on one clock, each a tenant of its name; ties go to the part named first.
 
-    Ids become "NAME-ID", and so do ids of blocks: what the prompts of two parts say is not the same.
+    Ids become "NAME-ID", and so do sessions and ids of blocks: what the prompts of two parts say is not the same.
     """
     both = [
         replace(
             request,
             id=f"{name}-{request.id}",
             tenant=name,
+            session=f"{name}-{request.session}" if request.session else "",
             blocks=tuple(f"{name}-{block}" for block in request.blocks),
         )
         for name, requests in parts.items()

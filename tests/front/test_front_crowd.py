@@ -94,8 +94,11 @@ def test_time_in_the_queue_has_a_limit_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ("clients={}", "clients: found neither; expected one of closed and window"),
-        ("clients={window: 2, closed: {clients: 1}}", "clients: found both; expected one of closed and window"),
+        ("clients={}", "clients: found none; expected one of closed, window and sessions, or a delay"),
+        (
+            "clients={window: 2, closed: {clients: 1}}",
+            "clients: found closed and window; expected one of closed, window and sessions",
+        ),
         ("clients.windw=2", "clients.windw: unknown key; did you mean clients.window?"),
         ("clients.window=0", "clients.window: found 0; expected a whole number of at least 1"),
         ("limits.timeout=0s", "limits.timeout: found 0; expected a duration above 0"),

@@ -31,12 +31,13 @@ Integers = NDArray[np.int64]
 class Sent:
     """What one tenant sends, by arrival: columns of equal length.
 
-    `number` counts its requests, or its sessions, from 1; `turn` the requests of a session, from 1. `patience` is
-    when the client gives up, 0 if never.
+    `number` counts its requests, or its sessions, from 1; `turn` the requests of a session, from 1, each sent `think`
+    after the one before (0 for the first). `patience` is when the client gives up, 0 if never.
     """
 
     number: Integers
     turn: Integers
+    think: Integers
     prompt: Integers
     output: Integers
     group: Integers
@@ -62,7 +63,7 @@ class Source:
         prompts, outputs = self.lengths(n)
         group, shared = self.system_prompts(n)
         ones = np.ones(n, dtype=np.int64)
-        return Sent(np.arange(1, n + 1), ones, prompts + shared, outputs, group, shared, self.patience(n))
+        return Sent(np.arange(1, n + 1), ones, 0 * ones, prompts + shared, outputs, group, shared, self.patience(n))
 
     def lengths(self, n: int) -> tuple[Integers, Integers]:
         """Own tokens of the first `n` prompts, and outputs."""
@@ -97,7 +98,8 @@ class Conversations(Source):
         starts = self.clock.until(horizon)
         turns = self.sessions.turns.sample(self.stream / "turns", len(starts))
         number, turn = np.repeat(np.arange(1, len(starts) + 1), turns), counted(turns)
-        times = starts[number - 1] + self.after_start(turn)
+        think = self.thinking(turn)
+        times = starts[number - 1] + within_session(think, turn)
         group, shared = self.system_prompts(len(starts))
         own, output = self.lengths(len(turn))
         said = within_session(own + output, turn)
@@ -110,17 +112,17 @@ class Conversations(Source):
         order = np.flatnonzero(fits)[np.argsort(times[fits], kind="stable")]
         session, patience = number[order] - 1, self.patience(len(turn))[order]
         lengths = (prompt[order], output[order])
-        self.all = Sent(number[order], turn[order], *lengths, group[session], shared[session], patience)
+        self.all = Sent(number[order], turn[order], think[order], *lengths, group[session], shared[session], patience)
         return times[order]
 
-    def after_start(self, turn: Integers) -> Integers:
-        """How long after its session's start each turn arrives."""
+    def thinking(self, turn: Integers) -> Integers:
+        """How long after the turn before each one arrives; 0 for the first."""
         cv, generator = self.sessions.think_cv, (self.stream / "think").generator()
         gaps = gamma_gaps(generator, cv, len(turn)) if cv else np.ones(len(turn))
         waits = np.where(turn > 1, np.rint(gaps * self.sessions.think), 0.0)
         if waits.sum() > LATEST:
             raise BadInput(f"{self.stream.name}: think times of more than {LATEST} ns in all; expected shorter ones")
-        return within_session(waits.astype(np.int64), turn)
+        return waits.astype(np.int64)
 
     def sent(self, n: int) -> Sent:
         columns = (getattr(self.all, name) for name in Sent.__annotations__)
@@ -144,7 +146,7 @@ def generate(spec: Synthetic, seed: int) -> list[Request]:
     columns = [np.concatenate([getattr(sent, name) for sent in each])[places] for name in Sent.__annotations__]
     size = spec.block_size or DEFAULT_BLOCK_SIZE
     requests = []
-    for time, owner, number, turn, prompt, output, group, shared, patience in zip(
+    for time, owner, number, turn, think, prompt, output, group, shared, patience in zip(
         times.tolist(), owners.tolist(), *(column.tolist() for column in columns), strict=True
     ):
         tenant = tenants[owner]
@@ -164,6 +166,8 @@ def generate(spec: Synthetic, seed: int) -> list[Request]:
                 blocks=ids,
                 block_size=size if ids else 0,
                 cancel_after=patience or None,
+                session=name if tenant.sessions else "",
+                think=think if turn > 1 else None,
             )
         )
     return requests

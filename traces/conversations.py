@@ -1,0 +1,99 @@
+"""From requests to the sessions they belong to: the turns of each, and what their prompts have in common.
+
+A turn's prompt begins with all that was said before it, answers included. Where prompts say what is in them, the
+turn after tells what the answer was; where only lengths are known, a session is given content of its own. Knows
+nothing of engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from sim.request import Nanoseconds, Request
+from traces.errors import BadInput
+
+
+def conversations(
+    requests: Sequence[Request],
+    block_size: int,
+    think: Nanoseconds | None = None,
+    prepend: bool = False,
+) -> list[list[Request]]:
+    """The turns of each session, sessions in order of their first arrivals; a request without session is one turn.
+
+    Turns keep their order of arrival. `think` is the think time of every turn (else their own); with `prepend`,
+    prompts are what is new in a turn, and the history is put before it. Sessions of which only lengths are known
+    get blocks of `block_size` tokens. Raises BadInput for a turn without think time, and for prompts that say what
+    is in them where a history is to be put before them.
+    """
+    sessions: dict[str, list[Request]] = {}
+    for request in requests:
+        sessions.setdefault(f"session {request.session}" if request.session else f"request {request.id}", []).append(
+            request
+        )
+    return [
+        whole(turns, name, block_size, think, prepend) if len(turns) > 1 else turns
+        for name, turns in sessions.items()
+    ]
+
+
+def whole(
+    turns: list[Request], name: str, block_size: int, think: Nanoseconds | None, prepend: bool
+) -> list[Request]:
+    """One session, its turns with think times and with content."""
+    known = [turn.tokens is not None or bool(turn.blocks) for turn in turns]
+    if think is not None:
+        turns = [turns[0], *(replace(turn, think=think) for turn in turns[1:])]
+    for turn in turns[1:]:
+        if turn.think is None:
+            raise BadInput(
+                f"turn {turn.id} of {name} has no think time (its file does not tell); expected clients.sessions.think"
+            )
+    if prepend:
+        if any(known):
+            raise BadInput(
+                f"the prompts of {name} say what is in them; expected history: included, as they hold what was said"
+            )
+        turns = with_history(turns)
+    if not any(known):
+        return [with_blocks(turn, name, block_size) for turn in turns]
+    return with_answers(turns)
+
+
+def with_history(turns: list[Request]) -> list[Request]:
+    """The same turns, each prompt after all prompts and answers before it."""
+    said = accumulate((turn.prompt + turn.output for turn in turns), initial=0)
+    return [replace(turn, prompt=before + turn.prompt) for turn, before in zip(turns, said, strict=False)]
+
+
+def with_blocks(turn: Request, name: str, size: int) -> Request:
+    """A turn of which only lengths are known, with content that all turns of its session begin with."""
+    blocks = tuple(f"{name}/{place}" for place in range(-(-(turn.prompt + turn.output) // size)))
+    return replace(turn, blocks=blocks, block_size=size, spoken=turn.output)
+
+
+def with_answers(turns: list[Request]) -> list[Request]:
+    """The same turns, each telling as much of its answer as the prompt of the next one repeats."""
+    found = [turns[-1]]
+    for turn in reversed(turns[:-1]):
+        found.append(answered(turn, found[-1]))
+    return found[::-1]
+
+
+def answered(turn: Request, following: Request) -> Request:
+    """A turn with what the next one repeats of its answer; as it is if that does not begin with its prompt."""
+    spoken = min(turn.output, following.prompt - turn.prompt)
+    if spoken <= 0:
+        return turn
+    told = turn.prompt + spoken
+    if turn.tokens is not None and following.tokens is not None:
+        if following.tokens[: turn.prompt] != turn.tokens:
+            return turn
+        return replace(turn, tokens=following.tokens[:told], spoken=spoken)
+    size = turn.block_size
+    full = turn.prompt // size if size else 0
+    if not turn.blocks or following.block_size != size or following.blocks[:full] != turn.blocks[:full]:
+        return turn
+    return replace(turn, blocks=following.blocks[: -(-told // size)], spoken=spoken)
