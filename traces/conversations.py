@@ -49,13 +49,11 @@ def whole(
     for turn in turns[1:]:
         if turn.think is None:
             raise BadInput(
-                f"turn {turn.id} of {name} has no think time (its file does not tell); expected clients.sessions.think"
+                f"sessions: turn {turn.id} of {name} has no think time; expected one in the workload, or a think here"
             )
     if prepend:
         if any(known):
-            raise BadInput(
-                f"the prompts of {name} say what is in them; expected history: included, as they hold what was said"
-            )
+            raise BadInput(f"sessions: the prompts of {name} say what is in them; expected history: included")
         turns = with_history(turns)
     if not any(known):
         return [with_blocks(turn, name, block_size) for turn in turns]

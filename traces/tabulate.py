@@ -19,8 +19,8 @@ def tabulate(
 ) -> tuple[Trace, list[str]]:
     """The trace of these requests, by arrival as they are, and what of them it does not hold, a line each.
 
-    `sessions` gives the session of a request's id, where the requests do not name their own. Arrivals count from 0, not from the first. Blocks of several
-    sizes are left out.
+    `sessions` gives the session of a request's id, where the requests do not name their own. Arrivals count from 0,
+    not from the first. Blocks of several sizes are left out.
     """
     known = dict(sessions or {}) | {request.id: request.session for request in requests if request.session}
     lost = [f"{name}: not in a trace" for name in NOT_COLUMNS if any(getattr(each, name) for each in requests)]

@@ -149,3 +149,65 @@ def test_routers_are_checked(setting: str, complaint: str) -> None:
     with pytest.raises(BadInput) as error:
         run(setting)
     assert complaint in str(error.value)
+
+
+def test_sessions_wait_for_their_answers_and_what_was_not_sent_is_said() -> None:
+    turns = [
+        {"id": "a1", "output": 3, "session": "a"},
+        {"id": "a2", "output": 3, "session": "a", "think": "5ms"},
+        {"id": "b1", "output": 3, "session": "b", "timeout": "15ms"},
+        {"id": "b2", "output": 3, "session": "b", "think": "5ms"},
+    ]
+    mapping = {**deepcopy(THREE), "workload": {"requests": turns}, "clients": {"sessions": {}}}
+    scenario = slotstep.parse(mapping)
+    result = scenario.run()
+    assert ends(result) == {"a1": 30, "b1": 15, "a2": 65}
+    assert result.summary["sessions"] == {"begun": 2, "completed": 1, "broken_off": 1, "unsent_turns": 1}
+    assert slotstep.parse(scenario.resolved()) == scenario
+
+
+def test_synthetic_sessions_think_as_their_law_says() -> None:
+    law = {"requests": 60, "arrivals": {"poisson": {"rate": 2}}, "prompt": 40, "output": 20}
+    mapping = {
+        "workload": {"synthetic": {**law, "sessions": {"turns": 4, "think": "2s", "think_cv": 0}}},
+        "engine": {"prefix_cache": True},
+        "cost": {"unit": "10ms"},
+        "clients": {"sessions": {}},
+    }
+    frame = slotstep.parse(mapping).run().requests.set_index("id")
+    waited = [
+        frame.queued_ns[f"{session}.{turn + 1}"] - frame.ended_ns[f"{session}.{turn}"]
+        for session, turn in (id_.split(".") for id_ in frame.index)
+        for session, turn in [(session, int(turn))]
+        if f"{session}.{turn + 1}" in frame.index
+    ]
+    assert len(waited) > 30
+    assert set(waited) == {2_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("workload", "clients", "complaint"),
+    [
+        ([{"output": 1}], {"sessions": {}}, "clients.sessions: the workload has none"),
+        (
+            [{"id": "x", "output": 1, "session": "a"}, {"id": "y", "output": 1, "session": "a"}],
+            {"sessions": {}},
+            "clients.sessions: turn y of session a has no think time; expected one in the workload, or a think here",
+        ),
+        (
+            [{"tokens": [1], "output": 1, "session": "a"}, {"tokens": [1], "output": 1, "session": "a", "think": 0}],
+            {"sessions": {"history": "added"}},
+            "the prompts of session a say what is in them; expected history: included",
+        ),
+    ],
+)
+def test_sessions_that_make_no_sense_are_refused(workload: Any, clients: Any, complaint: str) -> None:
+    mapping = {**deepcopy(THREE), "workload": {"requests": workload}, "clients": clients}
+    with pytest.raises(BadInput) as error:
+        slotstep.parse(mapping).run()
+    assert complaint in str(error.value)
+
+
+def test_a_think_time_needs_a_session() -> None:
+    with pytest.raises(BadInput, match=r"requests\.0\.think is there without session"):
+        run("workload.requests.0.think=5s")
