@@ -114,22 +114,29 @@ class RankedOrder(Order):
         return (seq for _, _, seq in sorted(self.waiting.values()))
 
 
-class Admission(Protocol):
-    """How much memory a sequence must find, and whether it takes all of it at once."""
+class Admission(ABC):
+    """How much memory a sequence must find, and whether it takes all of it at once.
 
-    @property
-    def reserves(self) -> bool:
-        """Whether pages for the whole life are taken at admission and kept; else they are taken as needed."""
+    reserves  pages for the whole life are taken at admission and kept; else they are taken as needed
+    """
 
+    reserves = False
+
+    @abstractmethod
     def positions(self, seq: Sequence, computed: int) -> int:
         """Token positions for which pages must be free; `computed` will be after the first step."""
 
-    @property
-    def drifts(self) -> bool:
-        """Whether its answer changes from step to step, even if nobody comes, goes or ends."""
-
     def spare(self, pool: PagePool, to_come: int, step: int) -> int:
         """Pages that must stay free beside them while anybody runs, who may still need `to_come` positions."""
+        return 0
+
+    def allows(self, seq: Sequence, running: Iterable[Sequence], pool: PagePool, step: int) -> bool:
+        """Whether the newcomer may join these (at least one), before step number `step`; its pages are free."""
+        return True
+
+    def next_change(self, step: int) -> int | None:
+        """The fewest steps after which a no may turn into a yes although nobody comes, goes or ends; None: never."""
+        return None
 
     def idle(self, step: int) -> None:
         """Nothing runs, before step number `step`."""
@@ -137,9 +144,12 @@ class Admission(Protocol):
     def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
         """Somebody was preempted; (generated, most to generate) of those who still run."""
 
+    def left(self, seq: Sequence) -> None:
+        """A sequence ended, or its client gave up."""
+
 
 @dataclass(frozen=True)
-class Optimistic:
+class Optimistic(Admission):
     """Admit when pages for all tokens known so far are free: a check, not a reservation.
 
     whole      check for all known tokens; else only for those the first step computes
@@ -148,8 +158,6 @@ class Optimistic:
 
     whole: bool = True
     watermark: float = 0.0
-    reserves: bool = False
-    drifts: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.watermark < 1:
@@ -163,33 +171,15 @@ class Optimistic:
         """The watermark in pages, of all pages and the engine's one null page."""
         return int(self.watermark * (pool.pages + 1))
 
-    def idle(self, step: int) -> None:
-        """Nothing to remember."""
 
-    def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
-        """Nothing to learn."""
-
-
-@dataclass(frozen=True)
-class Reserve:
+class Reserve(Admission):
     """Admit when pages for prompt and maximum output are free, and keep them: never a preemption."""
 
-    reserves: bool = True
-    drifts: bool = False
+    reserves = True
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """Everything the sequence may ever hold."""
         return seq.most
-
-    def spare(self, pool: PagePool, to_come: int, step: int) -> int:
-        """Nothing: what is reserved cannot run out."""
-        return 0
-
-    def idle(self, step: int) -> None:
-        """Nothing to remember."""
-
-    def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
-        """Nothing to learn: nobody is."""
 
 
 class Victim(Protocol):

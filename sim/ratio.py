@@ -18,19 +18,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sim.memory import PagePool
+from sim.policy import Admission
 from sim.request import Sequence
 
 
 @dataclass
-class Ratio:
+class Ratio(Admission):
     """The rule and its present ratio. Raises ValueError for settings that make no sense."""
 
     initial: float = 0.7
     minimum: float = 0.098
     decay_steps: int = 600
     ahead: int = 20
-    reserves: bool = field(default=False, init=False)
-    drifts: bool = field(default=True, init=False)
     level: float = field(init=False)
     since: int = field(default=0, init=False)
 
@@ -56,6 +55,10 @@ class Ratio:
     def spare(self, pool: PagePool, to_come: int, step: int) -> int:
         """Pages for the share of the positions that may still come."""
         return pool.pages_for(int(self.ratio(step) * to_come))
+
+    def next_change(self, step: int) -> int:
+        """The ratio falls with every step."""
+        return 1
 
     def idle(self, step: int) -> None:
         """Nothing runs: start over."""

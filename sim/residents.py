@@ -36,6 +36,7 @@ class Residents:
     def __init__(
         self, policy: Policy, pool: PagePool, slots: int, depth: int, evict_late: bool, harvest_late: bool
     ) -> None:
+        self.admission = policy.admission
         self.on_demand = not policy.admission.reserves
         self.pool = pool
         self.slots = slots
@@ -215,7 +216,8 @@ class Residents:
         self.depart(seq)
 
     def depart(self, seq: Sequence) -> None:
-        """Tell an order that counts service that a sequence is gone."""
+        """Tell the admission rule, and an order that counts service, that a sequence is gone."""
+        self.admission.left(seq)
         if self.order.counts_service:
             self.order.left(seq, self.decoders.step)
 

@@ -103,7 +103,6 @@ class Scheduler(Residents):
         if pool.remembers and swap:
             raise ValueError("swap needs an engine without a prefix cache: what is on the host is not found")
         super().__init__(policy, pool, slots, depth, evict == "after", harvest == "next")
-        self.admission = policy.admission
         self.victim = policy.victim
         self.most_active = min(slots, counts["max_active"])
         self.token_budget = token_budget
@@ -319,10 +318,9 @@ class Scheduler(Residents):
             self.riding.remove(victim)
             self.log_release(victim, batch.planned)
             return
-        if self.admission.drifts:
-            step = self.decoders.step
-            stay = ((seq.generated(step), seq.request.max_output) for seq in self.running.values())
-            self.admission.retracted(stay, step)
+        step = self.decoders.step
+        stay = ((seq.generated(step), seq.request.max_output) for seq in self.running.values())
+        self.admission.retracted(stay, step)
         lost = 0 if victim.over or self.swap else victim.computed
         self.log.event(batch.planned, PREEMPTED, victim.index, lost)
         if self.swap:
@@ -379,13 +377,15 @@ class Scheduler(Residents):
         return True
 
     def has_memory_for(self, seq: Sequence, found: list[Page], computed: int) -> bool:
-        """The admission rule: pages it needs, less those it finds with somebody, and the spare must be free."""
+        """The admission rule: its pages, less those it finds with somebody, are free, and the rule allows it."""
         needs = self.pool.pages_for(self.admission.positions(seq, computed))
         if found:
             needs -= sum(page.holders > 0 for page in found)
-        if self.running:
-            needs += self.admission.spare(self.pool, self.reach - self.computed, self.decoders.step)
-        return self.pool.can_take(needs)
+        if not self.running:
+            return self.pool.can_take(needs)
+        step = self.decoders.step
+        needs += self.admission.spare(self.pool, self.reach - self.computed, step)
+        return self.pool.can_take(needs) and self.admission.allows(seq, self.running.values(), self.pool, step)
 
     def admit(self, seq: Sequence, found: list[Page], batch: Batch) -> None:
         """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
@@ -450,8 +450,9 @@ class Scheduler(Residents):
         if batch.preempted or batch.tokens != count or not count or (self.over and not self.closed):
             return
         repeat = min(self.decoders.next_finish() - self.decoders.step, LONGEST_RUN)
-        if self.admission.drifts and batch.reason in (NO_MEMORY, BLOCKED):
-            repeat = 1
+        if batch.reason in (NO_MEMORY, BLOCKED):
+            steps = self.admission.next_change(self.decoders.step)
+            repeat = repeat if steps is None else min(repeat, steps)
         if self.on_demand and repeat > 1:
             spare = self.pool.free
             if batch.reason is BLOCKED:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calibrate.profile import Profile
 from policies import registry as policies
 from policies import routers, victims
@@ -17,6 +19,7 @@ from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
 from sim.policy import Admission, Optimistic, Order, Policy, Reserve, Victim
 from sim.prefix import PrefixPool
+from sim.quantile import Quantile
 from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
@@ -31,6 +34,10 @@ from slotstep.workload import Made
 from slotstep.workload import check as check_workload
 from slotstep.workload import load as load_workload
 from slotstep.workload import requests as requests
+from traces.synthetic.parser import length
+
+DRAWN = (np.arange(1000) + 0.5) / 1000
+"""The quantiles of a law of lengths that stand for it."""
 
 if TYPE_CHECKING:
     from slotstep.machine import Engine
@@ -117,7 +124,7 @@ def scheduler(scenario: Scenario) -> Scheduler:
     size = 1 if contiguous else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
-    with scenario.blamed("engine.ratio: "):
+    with scenario.blamed(f"engine.{engine.admission}: "):
         rule = admission(engine)
     policy = Policy(first, rule, victim(scenario))
     with scenario.blamed("engine: "):
@@ -163,6 +170,11 @@ def admission(engine: Engine) -> Admission:
         return Reserve()
     if engine.ratio is not None:
         return Ratio(**dict(engine.ratio))
+    if engine.quantile is not None:
+        options = dict(engine.quantile)
+        law = options.pop("outputs")
+        given = None if law is None else length(law, "outputs").quantile(DRAWN).tolist()
+        return Quantile(**options, given=given)
     return Optimistic(engine.reserve_full_prompt, engine.watermark)
 
 

@@ -79,6 +79,14 @@ def share(value: object) -> float:
     return found
 
 
+def chance(value: object) -> float:
+    """`value` as a float above 0 and below 1; raises ValueError otherwise."""
+    found = float(number(value, "a number above 0 and below 1"))
+    if not 0 < found < 1:
+        raise ValueError(f"found {brief(value)}; expected a number above 0 and below 1")
+    return found
+
+
 def block(value: object) -> int | str:
     """`value` as the id of a block of a prompt: a whole number or text; raises ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
@@ -114,6 +122,7 @@ Count = Annotated[int, BeforeValidator(whole(1))]
 Seed = Annotated[int, BeforeValidator(whole(0))]
 Whole = Annotated[int, BeforeValidator(whole(-MOST))]
 Share = Annotated[float, BeforeValidator(share)]
+Chance = Annotated[float, BeforeValidator(chance)]
 Block = Annotated[int | str, BeforeValidator(block)]
 Memory = Annotated[str, BeforeValidator(units.memory)]
 Positive = Annotated[float, BeforeValidator(positive)]

@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from slotstep import preset
-from slotstep.fields import Choice, Count, Label, Memory, Section, Seed, Share, Truth
+from slotstep.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth
+from traces.synthetic.parser import length
 
 OF_A_PRESET = {
     "batching": "continuous",
@@ -28,6 +29,27 @@ class RatioRule(Section):
     minimum: Share = 0.098
     decay_steps: Count = 600
     ahead: Seed = 20
+
+
+class QuantileRule(Section):
+    """How seldom the running ones may outgrow the memory, and what is known of output lengths."""
+
+    epsilon: Chance = 0.05
+    window: Count = 1000
+    every: Count = 8
+    outputs: Any = None
+
+    @field_validator("outputs")
+    @classmethod
+    def a_law(cls, value: object) -> object:
+        """A law of lengths, as workloads have it."""
+        if value is not None:
+            length(value, "outputs")
+        return value
+
+
+RULES = ("ratio", "quantile")
+"""Rules of admission with options of their own."""
 
 
 class Engine(Section):
@@ -53,8 +75,9 @@ class Engine(Section):
     memory: Literal["paged", "contiguous"] = "paged"
     page_size: Count = 16
     pages: Count = 8192
-    admission: Literal["optimistic", "reserve", "ratio"] = "optimistic"
+    admission: Literal["optimistic", "reserve", "ratio", "quantile"] = "optimistic"
     ratio: RatioRule | None = None
+    quantile: QuantileRule | None = None
     reserve_full_prompt: Truth = True
     watermark: Share = 0.0
     prefix_cache: Truth = False
@@ -76,10 +99,10 @@ class Engine(Section):
             return value
         given: dict[str, Any] = preset.in_our_words(value, cls.model_fields)
         choice = given.get("admission")
-        if isinstance(choice, Mapping) and list(choice) == ["ratio"]:
-            given = {**given, "admission": "ratio", "ratio": choice["ratio"] or {}}
-        elif choice == "ratio":
-            given = {"ratio": {}, **given}
+        if isinstance(choice, Mapping) and len(choice) == 1 and (rule := next(iter(choice))) in RULES:
+            given = {**given, "admission": rule, rule: choice[rule] or {}}
+        elif choice in RULES:
+            given = {choice: {}, **given}
         reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
         implied = {"admission": "reserve" if reserves else "optimistic"}
         if given.get("prefix_cache") is True:
@@ -131,8 +154,9 @@ class Engine(Section):
             for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
                 if getattr(self, key):
                     raise ValueError(f"{key} needs batching: continuous")
-        if self.ratio is not None and self.admission != "ratio":
-            raise ValueError("ratio needs admission: ratio")
+        for rule in RULES:
+            if getattr(self, rule) is not None and self.admission != rule:
+                raise ValueError(f"{rule} needs admission: {rule}")
         unused = {"watermark": bool(self.watermark), "reserve_full_prompt": not self.reserve_full_prompt}
         if self.admission == "reserve":
             unused["prefix_cache"] = self.prefix_cache

@@ -11,6 +11,7 @@ import slotstep
 from policies.victims import FewestGenerated, LargestRemaining, LeastServed
 from sim.policy import LastAdmitted, LeastUrgent, Optimistic
 from sim.prefix import PrefixPool
+from sim.quantile import Quantile
 from sim.ratio import FewestOutputs, Ratio
 from sim.scheduler import Scheduler
 from slotstep import document, engine
@@ -250,6 +251,38 @@ def test_the_ratio_rule_is_an_admission_with_options() -> None:
     ],
 )
 def test_a_ratio_that_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        scenario(setting)
+    assert complaint in str(error.value)
+
+
+def test_the_quantile_rule_is_an_admission_with_options() -> None:
+    made = built("engine.admission={quantile: {epsilon: 0.01, every: 3}}")
+    assert isinstance(made.admission, Quantile)
+    assert (made.admission.every, made.admission.learns) == (3, True)
+    assert isinstance(built("engine.admission=quantile").admission, Quantile)
+    loaded = scenario("engine.admission={quantile: {outputs: {uniform: {minimum: 1, maximum: 10}}}}")
+    rule = engine.scheduler(loaded).admission
+    assert isinstance(rule, Quantile)
+    assert not rule.learns
+    assert rule.outputs.longer.tolist() == [1000, 900, 800, 700, 600, 500, 400, 300, 200, 100, 0]
+    assert slotstep.parse(loaded.resolved()) == loaded
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("engine.admission={quantile: {epsilom: 0.5}}", "did you mean engine.quantile.epsilon?"),
+        ("engine.admission={quantile: {epsilon: 1}}", "engine.quantile.epsilon: found 1; expected a number above 0"),
+        (
+            "engine.admission={quantile: {outputs: {normal: 3}}}",
+            "engine.quantile.outputs: outputs.normal: unknown law",
+        ),
+        ("engine={quantile: {epsilon: 0.5}}", "quantile needs admission: quantile"),
+        ("engine={admission: quantile, watermark: 0.1}", "watermark needs admission: optimistic"),
+    ],
+)
+def test_a_quantile_that_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
     with pytest.raises(BadInput) as error:
         scenario(setting)
     assert complaint in str(error.value)
