@@ -1,63 +1,64 @@
 """Pools whose pages have numbers: which page of the device holds what, for an engine that really has pages.
 
 The scheduler takes pages by the count and never asks which. A number is bound to a sequence when its row of a step
-is made (`table`), or when its page becomes findable by content; until then it is `taken`, and nobody's. So the pools
+is made (`table`), or when its page becomes findable by content; until then it is taken, and nobody's. So the pools
 of `sim.memory` and `sim.prefix` keep their seam and their decisions, and a run on numbered pages logs the same.
 Knows nothing of devices.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 
 from sim.memory import PagePool
 from sim.prefix import Page, PrefixPool, Share
 from sim.request import Sequence
 
+EMPTY = array("i")
+
 
 class Numbers:
-    """Every page number is in one place: free, taken and not bound yet, or a sequence's own.
+    """Every page number is in one place: free, taken and not bound yet, in a table, or elsewhere with the pool.
 
-    `released` lists (sequence, its own numbers from the first position on) of those that gave pages back, until
-    somebody empties it: what was in them is there until the next step is launched.
+    `tables` are the numbers that each sequence holds, in the order of its positions. `released` lists the tables of
+    those that gave their pages back, until somebody empties it: what was in them is there until the next launch.
     """
 
     def __init__(self, pages: int) -> None:
         self.free = list(range(pages - 1, -1, -1))
         self.taken: list[int] = []
-        self.own: dict[int, list[int]] = {}
-        self.released: list[tuple[Sequence, list[int]]] = []
+        self.tables: dict[Sequence, array[int]] = {}
+        self.released: list[tuple[Sequence, array[int]]] = []
 
     def take(self, pages: int) -> None:
         """So many free numbers are taken."""
         for _ in range(pages):
             self.taken.append(self.free.pop())
 
-    def bind(self, seq: Sequence, pages: int) -> list[int]:
-        """The sequence's own numbers, so many of them at least."""
-        own = self.own.setdefault(seq.index, [])
-        while len(own) < pages:
-            own.append(self.taken.pop())
-        return own
+    def table(self, seq: Sequence, pages: int) -> array[int]:
+        """The numbers a sequence holds, so many of them at least: what is missing is bound now."""
+        table = self.tables.get(seq)
+        if table is None:
+            table = self.tables[seq] = array("i")
+        while len(table) < pages:
+            table.append(self.taken.pop())
+        return table
 
-    def promote(self, seq: Sequence) -> int:
-        """The number of the sequence's first own page, which is not its own any more."""
-        own = self.own.get(seq.index)
-        return own.pop(0) if own else self.taken.pop()
-
-    def give_back(self, seq: Sequence, pages: int, shared: list[int]) -> None:
-        """The sequence's own pages are free again, and as many not bound yet as make up the count."""
-        own = self.own.pop(seq.index, [])
-        self.released.append((seq, shared + own))
-        unbound = pages - len(own)
+    def give_back(self, seq: Sequence, pages: int, shared: int = 0) -> None:
+        """A sequence's numbers but the first `shared` are free, and as many unbound ones as make up `pages`."""
+        table = self.tables.pop(seq, EMPTY)
+        self.released.append((seq, table))
+        self.free += table[shared:]
+        unbound = pages - (len(table) - shared)
         assert unbound >= 0, "gave back fewer pages than are bound"
-        self.free += own
         for _ in range(unbound):
             self.free.append(self.taken.pop())
 
     def check(self, pages: int, found: Iterable[int] = ()) -> None:
-        """Every number from 0 to `pages` is in exactly one place, `found` being where else numbers are."""
-        everywhere = sorted([*self.free, *self.taken, *(n for own in self.own.values() for n in own), *found])
+        """Every number from 0 to `pages` is in exactly one place, `found` being where the pool has some."""
+        own = (number for seq, table in self.tables.items() for number in table[len(seq.table) :])
+        everywhere = sorted([*self.free, *self.taken, *own, *found])
         assert everywhere == list(range(pages)), "a page is lost, or owned twice"
 
 
@@ -76,11 +77,11 @@ class NumberedPool(PagePool):
     def give_back(self, seq: Sequence, pages: int) -> None:
         """A sequence returns all its pages, whatever their numbers."""
         super().give_back(seq, pages)
-        self.numbers.give_back(seq, pages, [])
+        self.numbers.give_back(seq, pages)
 
-    def table(self, seq: Sequence, positions: int) -> list[int]:
-        """The numbers of the pages that hold the first `positions` positions of a sequence, in order."""
-        return self.numbers.bind(seq, self.pages_for(positions))[: self.pages_for(positions)]
+    def table(self, seq: Sequence, positions: int) -> array[int]:
+        """The numbers of the pages of a sequence's first `positions` positions, in order, perhaps more; read only."""
+        return self.numbers.table(seq, self.pages_for(positions))
 
     def check_numbers(self) -> None:
         """At any time: free + owned = total, by number and by count."""
@@ -99,19 +100,26 @@ class NumberedPrefixPool(PrefixPool):
     def __init__(self, pages: int, page_size: int, share: Share = "tenant", identity: str = "") -> None:
         super().__init__(pages, page_size, share, identity)
         self.numbers = Numbers(pages)
-        self.number: dict[Page, int] = {}
+        self.number: dict[Page, int] = {}  # of every page that can be found
 
     def take(self, pages: int) -> None:
         """Take pages; which ones is bound later."""
         super().take(pages)
         self.numbers.take(pages)
 
+    def claim(self, seq: Sequence, found: list[Page]) -> None:
+        """The sequence holds these pages from now on, by the numbers they have."""
+        super().claim(seq, found)
+        self.numbers.tables[seq] = array("i", [self.number[page] for page in found])
+
     def keep(self, seq: Sequence, full: int) -> None:
-        """Pages that become findable have a number from now on, whoever holds them."""
+        """Pages that become findable keep the number they have in the sequence's table."""
         kept = len(seq.table)
         super().keep(seq, full)
-        for page in seq.table[kept:]:
-            self.number[page] = self.numbers.promote(seq)
+        if len(seq.table) > kept:
+            table = self.numbers.table(seq, len(seq.table))
+            for place in range(kept, len(seq.table)):
+                self.number[seq.table[place]] = table[place]
 
     def forget(self, page: Page) -> None:
         """Its number is free for any use."""
@@ -120,15 +128,13 @@ class NumberedPrefixPool(PrefixPool):
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """A sequence returns all its pages; those that can be found keep their number."""
-        shared = [self.number[page] for page in seq.table]
+        shared = len(seq.table)
         super().give_back(seq, pages)
-        self.numbers.give_back(seq, pages - len(shared), shared)
+        self.numbers.give_back(seq, pages - shared, shared)
 
-    def table(self, seq: Sequence, positions: int) -> list[int]:
-        """The numbers of the pages that hold the first `positions` positions of a sequence, in order."""
-        shared = [self.number[page] for page in seq.table]
-        needed = self.pages_for(positions)
-        return (shared + self.numbers.bind(seq, needed - len(shared)))[:needed]
+    def table(self, seq: Sequence, positions: int) -> array[int]:
+        """The numbers of the pages of a sequence's first `positions` positions, in order, perhaps more; read only."""
+        return self.numbers.table(seq, self.pages_for(positions))
 
     def warm(self, contents: Iterable[bytes]) -> None:
         """Start from what another pool left; on a device there is nothing in these pages."""
