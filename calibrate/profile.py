@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import resources
 from math import isfinite
@@ -21,10 +21,13 @@ from typing import Any
 import yaml
 
 from sim.cost import Affine, Curve, Roofline
+from sim.coverage import BOUNDS
+from sim.table import KNOTS, LINES, Table, table
 
 FORMAT = 1
-CURVES: dict[str, type[Curve]] = {"affine": Affine, "roofline": Roofline}
-RANGE = ("sequences", "context", "tokens", "position")
+CURVES: dict[str, type[Curve]] = {"affine": Affine, "roofline": Roofline, "table": Table}
+PARTS = (*KNOTS, *LINES, "graph_sizes")
+"""Coefficients that are no numbers."""
 KEYS = {
     "format": "the version of this format, 1",
     "device": "its name, as the driver or the vendor gives it",
@@ -41,7 +44,7 @@ KEYS = {
     "source": "what it was made of",
     "licence": "of the source",
     "not_included": "what a real step pays and this curve does not, a list",
-    "range": f"the largest measured values of {', '.join(RANGE)}; a step beyond one of them is an extrapolation",
+    "range": f"the largest measured values of {', '.join(BOUNDS)}; a step beyond one of them is an extrapolation",
     "curve": f"one of {', '.join(CURVES)}, with its coefficients in nanoseconds",
     "details": "whatever else its maker has to say: confidence intervals, bandwidths, held-out errors",
 }
@@ -82,11 +85,11 @@ class Profile:
 
     @property
     def range(self) -> Mapping[str, float]:
-        """The largest measured values, by name of `RANGE`; without those that are not known."""
+        """The largest measured values, by name of `BOUNDS`; without those that are not known."""
         return {key: value for key, value in (self.content["range"] or {}).items() if value is not None}
 
-    def cost(self, **terms: float) -> Curve:
-        """The curve as the kernel takes it; `terms`, in nanoseconds, take the place of coefficients it has.
+    def cost(self, **terms: Any) -> Curve:
+        """The curve as the kernel takes it; `terms` take the place of coefficients it has.
 
         Raises ValueError for a term that a curve of this kind has not.
         """
@@ -153,12 +156,13 @@ def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
     """A curve of the kernel from its coefficients by name; raises ValueError for what it does not take."""
     if kind not in CURVES:
         raise ValueError(f"{kind}: unknown kind of curve; expected one of {', '.join(CURVES)}")
+    known = [each.name for each in fields(CURVES[kind]) if each.init]
     try:
-        known_keys(coefficients, CURVES[kind].__dataclass_fields__)
+        known_keys(coefficients, known)
         for key, value in coefficients.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if key not in PARTS and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise ValueError(f"{key} is {value!r}; expected a number of nanoseconds")
-        return CURVES[kind](**coefficients)
+        return table(coefficients) if kind == "table" else CURVES[kind](**coefficients)
     except ValueError as error:
         raise ValueError(f"{kind}.{error}") from None
 
@@ -193,7 +197,7 @@ def check(content: Any) -> None:
         for key, value in (content[section] or {}).items():
             if value is not None and not number_from_zero(value):
                 raise ValueError(f"{section}.{key}: found {brief(value)}; expected a number from 0")
-    known_keys(content["range"] or {}, RANGE, "range.")
+    known_keys(content["range"] or {}, BOUNDS, "range.")
     kinds = content["curve"]
     if not isinstance(kinds, Mapping) or len(kinds) != 1 or not isinstance(next(iter(kinds.values())), Mapping):
         raise ValueError(f"curve: found {brief(kinds)}; expected {KEYS['curve']}")

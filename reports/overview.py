@@ -161,7 +161,14 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
-    return f"{printable(profile['name'])}, content {profile['sha256'][:12]}"
+    words = f"{printable(profile['name'])}, content {profile['sha256'][:12]}; "
+    beyond = profile["extrapolated"]
+    if beyond is None:
+        return words + "what it was measured on is not known"
+    if not beyond["any"]:
+        return words + "no step beyond what was measured"
+    most = [f"{key} {percent(share)}" for key, share in beyond.items() if key != "any" and share]
+    return words + f"{percent(beyond['any'])} of the steps beyond what was measured ({', '.join(most)})"
 
 
 def _cache(cache: Mapping[str, Any]) -> str:

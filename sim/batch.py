@@ -113,6 +113,7 @@ class Batch(Shape):
         else:
             self.decodes += 1
             self.context += start
+            self.longest = max(self.longest, start)
 
     def row(self, steps: int) -> tuple[int, ...]:
         """The row of the log for the next `steps` steps to be committed."""

@@ -3,16 +3,17 @@
 Every coefficient is a float in nanoseconds. A step's duration is a fixed part, constant over a run of
 decode steps, plus terms in the context and in the pages, which grow as the run goes on. `step` and `run`
 evaluate the same expression in the same order, so a run of k steps equals k single ones to the
-nanosecond.
+nanosecond. Measured tables are in `sim.table`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from itertools import accumulate
+from dataclasses import dataclass, field, fields
+from itertools import accumulate, pairwise
 from math import isfinite, sqrt
 from typing import Protocol
 
@@ -31,24 +32,44 @@ class Shape:
 
     decodes        sequences that compute exactly one new token (held ones ride along and count)
     context        cached positions the decoding sequences attend to, without the new ones
+    longest        the most that one of them attends to, if the scheduler was asked to watch it
     chunks         sequences that compute part of a prompt, or recompute
     chunk_tokens   positions those compute
+    pieces         (start, positions) of each of those
     double_work    2 x sum of n x (start + n / 2) over the chunks: attention pairs, doubled to stay whole
     pages          pages in which the batch has tokens
     copied         positions copied to splice sequences into a contiguous cache
     swapped        positions moved between the device and the host, out and in
     """
 
-    __slots__ = ("chunk_tokens", "chunks", "context", "copied", "decodes", "double_work", "pages", "swapped")
+    __slots__ = (
+        "chunk_tokens",
+        "chunks",
+        "context",
+        "copied",
+        "decodes",
+        "double_work",
+        "longest",
+        "pages",
+        "pieces",
+        "swapped",
+    )
 
     def __init__(self) -> None:
-        self.decodes = self.context = self.pages = 0
+        self.decodes = self.context = self.longest = self.pages = 0
         self.chunks = self.chunk_tokens = self.double_work = 0
         self.copied = self.swapped = 0
+        self.pieces: list[tuple[int, int]] = []
+
+    @property
+    def excess(self) -> int:
+        """Positions that all decodes would read beyond `context` if each were as long as the longest."""
+        return self.decodes * self.longest - self.context
 
     def add_chunk(self, start: int, tokens: int) -> None:
         """Add a chunk of `tokens` positions that follow `start` computed ones."""
         self.chunks += 1
+        self.pieces.append((start, tokens))
         self.chunk_tokens += tokens
         self.double_work += tokens * (2 * start + tokens)
 
@@ -88,7 +109,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class Curve(ABC):
-    """What affine and roofline costs share: terms linear in context and pages beside a fixed part."""
+    """What all costs but `Unit` share: terms linear in context and pages beside a fixed part, and the host.
+
+    `host` comes before the device's part; `overlapped_host` runs beside it, so that the longer of the two counts.
+    `raggedness` r makes reading the context dearer by the factor 1 + r x (longest / mean - 1): that is r x `excess`
+    positions more, which stay the same over a run.
+    """
 
     per_context_token: float = 0.0
     per_chunk_work: float = 0.0
@@ -97,38 +123,61 @@ class Curve(ABC):
     per_copied_token: float = 0.0
     per_swapped_token: float = 0.0
     host: float = 0.0
+    overlapped_host: float = 0.0
+    raggedness: float = 0.0
+    least: Nanoseconds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not isfinite(value) or value < 0:
-                raise ValueError(f"{field.name} is {value} ns; expected 0 or more")
+        for each in fields(self):
+            value = getattr(self, each.name) if each.init else None
+            if isinstance(value, int | float) and (not isfinite(value) or value < 0):
+                unit = "" if each.name == "raggedness" else " ns"
+                raise ValueError(f"{each.name} is {value}{unit}; expected 0 or more")
+        object.__setattr__(self, "least", max(1, round(self.host + self.overlapped_host)))
 
     @abstractmethod
     def fixed(self, shape: Shape) -> float:
         """The part of the duration that stays constant over a run of decode steps."""
 
+    def slope(self, shape: Shape) -> float:
+        """Nanoseconds for each position of the context, constant over a run of decode steps."""
+        return self.per_context_token
+
     def step(self, shape: Shape) -> Nanoseconds:
         """The duration of one step, rounded half to even, at least 1 ns."""
-        exact = self.fixed(shape) + self.per_context_token * shape.context + self.per_page * shape.pages
-        return max(1, round(exact))
+        slope = self.slope(shape)
+        fixed = self.fixed(shape)
+        if self.raggedness:
+            fixed += self.raggedness * slope * shape.excess
+        return max(self.least, round(fixed + slope * shape.context + self.per_page * shape.pages))
 
     def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The durations of a run of decode steps: `step` of each, at once."""
-        fixed, per_token = self.fixed(shape), self.per_context_token
+        fixed, slope, least = self.fixed(shape), self.slope(shape), self.least
+        if self.raggedness:
+            fixed += self.raggedness * slope * shape.excess
         first, grows = shape.context, shape.decodes
-        if steps <= SHORT_RUN and fixed >= 1.0 and grows and not self.per_page:
-            return array("q", [round(fixed + per_token * c) for c in range(first, first + steps * grows, grows)])
+        if steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
+            return array("q", [round(fixed + slope * c) for c in range(first, first + steps * grows, grows)])
         exact = np.arange(steps, dtype=np.float64) if steps > len(RAMP) else RAMP[:steps]
         exact = exact * grows
         exact += first
-        exact *= per_token
+        exact *= slope
         exact += fixed
         if self.per_page:
             exact += self.per_page * np.fromiter(accumulate(growth[1:], initial=shape.pages), np.float64, steps)
         np.rint(exact, out=exact)
-        np.maximum(exact, 1.0, out=exact)
+        np.maximum(exact, least, out=exact)
         return array("q", exact.astype(np.int64).tobytes())
+
+    def moved(self, shape: Shape) -> float:
+        """Copies into a contiguous cache, and pages moved between the device and the host."""
+        exact = 0.0
+        if shape.copied:
+            exact += self.per_copied_token * shape.copied
+        if shape.swapped:
+            exact += self.per_swapped_token * shape.swapped
+        return exact
 
 
 @dataclass(frozen=True)
@@ -144,11 +193,7 @@ class Affine(Curve):
         if shape.chunks:
             exact += self.per_prefill_token * shape.chunk_tokens
             exact += self.per_chunk_work * (shape.double_work / 2)
-        if shape.copied:
-            exact += self.per_copied_token * shape.copied
-        if shape.swapped:
-            exact += self.per_swapped_token * shape.swapped
-        return exact
+        return exact + self.moved(shape)
 
 
 @dataclass(frozen=True)
@@ -156,24 +201,40 @@ class Roofline(Curve):
     """host + smoothmax(weight_pass, per_token x tokens) + attention + per-sequence work.
 
     The matrix products of all tokens of a step share one pass over the weights, so the slower of the two
-    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens;
-    per_sequence counts every sequence in the batch.
+    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens, padded
+    to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
+    the batch.
     """
 
     weight_pass: float = 0.0
     per_token: float = 0.0
+    graph_sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "graph_sizes", checked_sizes(self.graph_sizes))
 
     def fixed(self, shape: Shape) -> float:
         """host + smoothmax(weights, arithmetic) + per_sequence x sequences, and what chunks and copies add."""
         weights = self.weight_pass * self.weight_pass
-        arithmetic = self.per_token * (shape.decodes + shape.chunk_tokens)
+        arithmetic = self.per_token * padded(shape.decodes + shape.chunk_tokens, self.graph_sizes)
         arithmetic *= arithmetic
         exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
         exact += self.per_sequence * (shape.decodes + shape.chunks)
         if shape.chunks:
             exact += self.per_chunk_work * (shape.double_work / 2)
-        if shape.copied:
-            exact += self.per_copied_token * shape.copied
-        if shape.swapped:
-            exact += self.per_swapped_token * shape.swapped
-        return exact
+        return exact + self.moved(shape)
+
+
+def padded(tokens: int, sizes: Sequence[int]) -> int:
+    """The next of the captured sizes, which rise, that holds so many tokens; the tokens themselves if none does."""
+    place = bisect_left(sizes, tokens) if sizes else 0
+    return sizes[place] if place < len(sizes) else tokens
+
+
+def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of captured graphs as a tuple; raises ValueError unless they are whole numbers from 1 that rise."""
+    rising = all(a < b for a, b in pairwise([0, *sizes]))
+    if not rising or not all(isinstance(size, int) for size in sizes):
+        raise ValueError(f"graph_sizes is {list(sizes)}; expected whole numbers from 1, each above the one before")
+    return tuple(sizes)

@@ -1,14 +1,15 @@
 """The sequences that simply decode, one token each in every step: their progress is one counter.
 
 A decoder's computed positions are the step counter plus its own constant `base`, so a step touches no
-sequence. The next to reach its goal is the top of a heap; the pages that a step needs are counted by phase
-(position modulo page size). Steps are counted as planned, not as ended.
+sequence. The next to reach its goal is the top of a heap, and so is, where a cost asks for it, the longest; the
+pages that a step needs are counted by phase (position modulo page size). Steps are counted as planned, not as
+ended.
 """
 
 from __future__ import annotations
 
 from array import array
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from sim.request import Sequence
 
@@ -16,7 +17,7 @@ from sim.request import Sequence
 class Decoders:
     """All decoders of one engine, between two plans."""
 
-    __slots__ = ("context", "count", "finishing", "page_size", "pages_needed", "step")
+    __slots__ = ("bases", "context", "count", "finishing", "page_size", "pages_needed", "step", "watched")
 
     def __init__(self, page_size: int) -> None:
         self.page_size = page_size
@@ -25,6 +26,8 @@ class Decoders:
         self.context = 0  # computed positions of all
         self.pages_needed = array("q", [0]) * page_size  # how many need a page, by step modulo page size
         self.finishing: list[tuple[int, int, Sequence]] = []  # heap by finishing step; some may have left
+        self.watched = False
+        self.bases: list[tuple[int, int, Sequence]] = []  # heap, the longest first, if watched; some may have left
 
     def computed(self, seq: Sequence) -> int:
         """Positions that a decoder has computed."""
@@ -39,6 +42,8 @@ class Decoders:
         self.context += seq.computed
         self.pages_needed[-seq.base % self.page_size] += 1
         heappush(self.finishing, (seq.goal - seq.base, seq.serial, seq))
+        if self.watched:
+            self.watch_one(seq)
 
     def leave(self, seq: Sequence) -> None:
         """The sequence no longer advances with the others; its progress is its own again."""
@@ -62,6 +67,24 @@ class Decoders:
             if seq.decoding and seq.serial == serial and seq.goal - seq.base == finish:
                 return finish
             heappop(self.finishing)
+
+    def watch(self) -> None:
+        """From now on know the longest, for a cost that depends on it. Nobody decodes yet."""
+        assert not self.count, "watched from the beginning, or not at all"
+        self.watched = True
+
+    def watch_one(self, seq: Sequence) -> None:
+        """Enter a decoder by its length, and drop those that have left once they are the most: O(log n) a join."""
+        heappush(self.bases, (-seq.base, seq.serial, seq))
+        if len(self.bases) > 2 * self.count + 64:
+            self.bases = [entry for entry in self.bases if present(entry)]
+            heapify(self.bases)
+
+    def longest(self) -> int:
+        """Positions that the longest decoder has computed, 0 if nobody decodes; only if watched."""
+        while self.bases and not present(self.bases[0]):
+            heappop(self.bases)
+        return self.step - self.bases[0][0] if self.bases else 0
 
     def some_due(self) -> bool:
         """Whether anybody may have reached the goal."""
@@ -102,3 +125,9 @@ class Decoders:
         assert not self.count, f"{self.count} decoders are counted that are not there"
         assert not self.context, f"{self.context} positions are counted that are not there"
         assert not any(self.pages_needed), "a page is expected that nobody needs"
+
+
+def present(entry: tuple[int, int, Sequence]) -> bool:
+    """Whether the decoder of an entry of `bases` still decodes from there."""
+    base, serial, seq = entry
+    return seq.decoding and seq.serial == serial and seq.base == -base

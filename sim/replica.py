@@ -16,7 +16,7 @@ import simpy
 
 from sim.agenda import ARRIVAL, COMPLETION, PLANNING, Rank
 from sim.batch import Batch
-from sim.cost import StepCost
+from sim.cost import Curve, StepCost
 from sim.events import Kind
 from sim.request import Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
@@ -67,6 +67,8 @@ class Replica:
         self.cost = cost
         self.macro = macro
         self.on_end = on_end
+        if isinstance(cost, Curve) and cost.raggedness:
+            scheduler.decoders.watch()
         self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None
         self.following: Batch | None = None

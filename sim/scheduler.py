@@ -432,6 +432,8 @@ class Scheduler(Residents):
         """Enter everything the step computes into its shape and its row."""
         batch.decodes = batch.decode_rows = batch.tokens = self.decoders.count
         batch.context = batch.decoder_context = self.decoders.context
+        if self.decoders.watched:
+            batch.longest = self.decoders.longest()
         for seq, start, tokens in batch.work:
             batch.count(seq, start, tokens)
         if self.swapping and batch.tokens:

@@ -73,9 +73,11 @@ class StaticScheduler(Scheduler):
         members = len(self.running)
         if batch.work:
             batch.chunks = batch.chunk_tokens = batch.double_work = 0
+            batch.pieces = []
             for _ in batch.work:
                 batch.add_chunk(0, self.longest)
         elif members:
             batch.decodes = members
-            batch.context = members * (self.longest + self.decoders.step - self.formed_at - 1)
+            batch.longest = self.longest + self.decoders.step - self.formed_at - 1
+            batch.context = members * batch.longest
         batch.held_rows = self.slots - batch.decode_rows - batch.prefill_rows if members else 0

@@ -30,6 +30,7 @@ from slotstep.crowd import clients, limited
 from slotstep.fields import parts
 from slotstep.plain import plain, written
 from slotstep.result import Result
+from slotstep.sections import TERMS
 from slotstep.workload import Made
 from slotstep.workload import check as check_workload
 from slotstep.workload import load as load_workload
@@ -222,7 +223,7 @@ def cost(scenario: Scenario) -> costs.StepCost:
     chosen = profile(scenario)
     assert chosen is not None
     with scenario.blamed("cost."):
-        return chosen.cost(**({} if given.host is None else {"host": given.host}))
+        return chosen.cost(**{key: value for key in TERMS if (value := getattr(given, key)) is not None})
 
 
 def profile(scenario: Scenario) -> Profile | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import metrics
+from sim.coverage import beyond
 from sim.events import EventLog
 from sim.sessions import SessionCounts
 from slotstep import document, warmth
@@ -61,11 +62,19 @@ class Result:
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
             "preset": self.scenario.engine.modelled,
-            "profile": self.profile and {"name": self.profile.name, "sha256": self.profile.sha256},
+            "profile": self.measured,
             "remarks": list(self.remarks),
             **metrics.summary(self.logs, objectives or None),
             "sessions": None if self.sessions is None else self.sessions.counted(),
         }
+
+    @property
+    def measured(self) -> dict[str, Any] | None:
+        """The profile of the run: its name, its content's digest, and how many steps lie beyond what it measured."""
+        if self.profile is None:
+            return None
+        outside = beyond(self.logs, self.profile.range)
+        return {"name": self.profile.name, "sha256": self.profile.sha256, "extrapolated": outside}
 
     @property
     def cache(self) -> bytes | None:

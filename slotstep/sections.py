@@ -30,6 +30,7 @@ from slotstep.fields import (
     Positive,
     Section,
     Seed,
+    Share,
     Time,
     UnknownKeyError,
     Whole,
@@ -41,6 +42,7 @@ from traces.registry import FORMATS
 TRACE_OPTIONS = ("run", "map")
 SOURCES = ("trace", "synthetic", "requests", "merge")
 KINDS = ("unit", "affine", "roofline", "profile")
+TERMS = ("host", "overlapped_host", "raggedness", "graph_sizes")
 
 
 class RequestLine(Section):
@@ -159,6 +161,8 @@ class Affine(Section):
     per_copied_token: Coefficient = 0.0
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
+    overlapped_host: Coefficient = 0.0
+    raggedness: Share = 0.0
 
 
 class Roofline(Section):
@@ -173,12 +177,15 @@ class Roofline(Section):
     per_copied_token: Coefficient = 0.0
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
+    overlapped_host: Coefficient = 0.0
+    raggedness: Share = 0.0
+    graph_sizes: Annotated[tuple[Count, ...], BeforeValidator(sequence)] = ()
 
 
 class Cost(Section):
     """What a step costs: exactly one kind.
 
-    Beside `profile`, a shipped profile's name or a file: `host` takes the place of the host term that it has, and
+    Beside `profile`, a shipped profile's name or a file: the terms in TERMS take the place of those that it has, and
     `sha256` is what its content has to have.
     """
 
@@ -187,6 +194,9 @@ class Cost(Section):
     roofline: Roofline | None = None
     profile: Label | None = None
     host: Coefficient | None = None
+    overlapped_host: Coefficient | None = None
+    raggedness: Share | None = None
+    graph_sizes: Annotated[tuple[Count, ...] | None, BeforeValidator(sequence)] = None
     sha256: Label | None = None
 
     @field_validator("profile")
@@ -206,7 +216,7 @@ class Cost(Section):
             raise ValueError(
                 f"found {' and '.join(given) or 'none'}; expected one of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
             )
-        for key in ("host", "sha256"):
+        for key in (*TERMS, "sha256"):
             if self.profile is None and getattr(self, key) is not None:
                 raise ValueError(f"{key} needs a profile")
         return self

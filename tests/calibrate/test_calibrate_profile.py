@@ -155,3 +155,10 @@ def test_every_shipped_profile_is_one(name: str) -> None:
     assert found.content["licence"]
     assert found.content["range"]
     assert found.cost().step(Shape()) >= 1
+
+
+def test_a_result_says_how_many_steps_lie_beyond_what_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(made(range={"tokens": 7, "context": 100}).text())
+    result = scenario({"profile": "mine.yaml"}, tmp_path).run()
+    assert result.summary["profile"]["extrapolated"] == {"any": 1 / 3, "tokens": 1 / 3, "context": 0.0}
+    assert scenario({"affine": {"base": "1ms"}}, tmp_path).run().summary["profile"] is None

@@ -15,6 +15,7 @@ from sim.events import Kind
 from sim.metrics import requests_frame, slots_frame, steps_frame, summary
 from sim.policy import Optimistic, Reserve
 from sim.request import Request
+from sim.table import Knots, Lines, Table
 
 TENANTS = "abc"
 
@@ -72,6 +73,14 @@ costs = st.sampled_from(
         Affine(base=20, per_sequence=1.5, per_page=0.3, per_copied_token=0.2, host=3),
         Roofline(weight_pass=10, per_token=0.9, per_context_token=0.05, per_sequence=0.3, host=2),
         Roofline(weight_pass=30, per_token=2.9, per_context_token=0.5, per_chunk_work=0.02, per_page=0.2),
+        Roofline(weight_pass=9, per_context_token=0.4, raggedness=0.5, overlapped_host=12, graph_sizes=(1, 2, 4)),
+        Table(
+            dense=Knots((1, 4, 16), (20.0, 21.0, 70.0)),
+            decode=Lines(Knots((1, 4), (3.0, 5.0)), Knots((1, 4), (0.2, 0.7))),
+            beside=Lines(Knots((1, 4), (4.0, 9.0)), Knots((1, 4), (0.5, 1.9))),
+            chunk=Lines(Knots((1, 8), (2.0, 9.0)), Knots((1, 8), (0.1, 0.6))),
+            raggedness=0.3,
+        ),
     ]
 )
 policies = st.one_of(
