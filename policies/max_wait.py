@@ -8,7 +8,7 @@ lies inside it; put limits outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
 from policies.deadlines import duration
@@ -26,6 +26,7 @@ class MaxWait(Wrapper):
         if max_wait < 0:
             raise ValueError(f"max_wait is {max_wait} ns; expected 0 or more")
         super().__init__(inner)
+        self.preempts = inner.preempts
         self.max_wait = max_wait
         self.oldest: list[tuple[Nanoseconds, int, Sequence]] = []  # heap; some may have left the queue
         self.waiting: dict[int, Sequence] = {}
@@ -62,6 +63,14 @@ class MaxWait(Wrapper):
         arrival, _, seq = self.oldest[0]
         return arrival, seq
 
+    def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
+        """Whom the wrapped order names, but nobody who is overdue."""
+        return self.inner.displaced(head, (seq for seq in running if not self.overdue(seq, now)), now, step)
+
+    def overdue(self, seq: Sequence, now: Nanoseconds) -> bool:
+        """Whether it arrived longer ago than the cap."""
+        return now - seq.request.arrival > self.max_wait
+
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When the oldest becomes overdue, or the order it wraps may change its answer."""
         arrival, _ = self.longest_wait()
@@ -80,4 +89,5 @@ ENTRY = Entry(
     "Requests that have waited too long first, the oldest first; then the order it wraps.",
     make,
     {"order": Option("sjf", "order"), "max_wait": Option(30 * SECOND, "duration")},
+    over_preemptive=True,
 )

@@ -77,7 +77,8 @@ def build(name: str, options: Mapping[str, object], seed: int) -> Order:
     for key, option in entry.options.items():
         if option.kind == "order":
             inner: Callable[[], Order] = partial(build, *choice(given[key]), seed)
-            inner()
+            if inner().preempts and not entry.over_preemptive:
+                raise ValueError(f"{name}.{key} is preemptive; only max_wait takes such an order")
             given[key] = inner
     return entry.make(seed=seed, **given)
 

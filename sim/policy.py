@@ -23,11 +23,13 @@ class Order(ABC):
 
     appends         a newcomer never goes before one who waits already
     by_urgency      it goes by `urgency`: a sequence driven out for a more urgent one does not come back before it
+    preempts        whoever waits may take the slot of a running sequence (`displaced`)
     counts_service  it wants to hear of admissions and of decoding (the hooks at the end)
     """
 
     appends = False
     by_urgency = False
+    preempts = False
     counts_service = False
 
     @abstractmethod
@@ -60,6 +62,14 @@ class Order(ABC):
         which it may (or None). An order that cannot say returns (None, 1).
         """
         return None, None
+
+    def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
+        """Who has to leave so that the head of the queue gets a slot; None: nobody.
+
+        Asked when all slots are taken. Whoever leaves must not come before the head when it returns to the queue,
+        and while all of the running ones decode, a None must not become a name.
+        """
+        return None
 
     def admitted(self, seq: Sequence, step: int) -> None:
         """A sequence got a slot, before step number `step`."""

@@ -100,6 +100,8 @@ class Scheduler(Residents):
             raise ValueError("a prefix cache needs an admission rule that takes pages as needed")
         if preempt_for_slot and not policy.order.by_urgency:
             raise ValueError("preempt_for_slot needs an order by urgency: the one driven out would be first again")
+        if policy.order.preempts and self.closed:
+            raise ValueError("static batching needs an order that does not preempt: nobody leaves a batch")
         if pool.remembers and swap:
             raise ValueError("swap needs an engine without a prefix cache: what is on the host is not found")
         super().__init__(policy, pool, slots, depth, evict == "after", harvest == "next")
@@ -113,6 +115,7 @@ class Scheduler(Residents):
         self.queue_limit = queue_limit
         self.swap = swap
         self.preempt_for_slot = preempt_for_slot
+        self.takes_slots = preempt_for_slot or policy.order.preempts
         self.max_model_len = counts["max_model_len"]
 
         self.riding: list[Sequence] = []  # finished, and in one step more
@@ -140,7 +143,7 @@ class Scheduler(Residents):
         needs = self.needs(seq)
         self.waiting.push(seq, needs, now, self.decoders.step)
         if len(self.running) >= self.most_active:
-            self.unsettled = self.preempt_for_slot or (nobody_waits and self.most_active < self.slots)
+            self.unsettled = self.takes_slots or (nobody_waits and self.most_active < self.slots)
         else:
             behind = self.order.appends and not nobody_waits and not self.chunk_limit
             self.unsettled = not behind or needs <= self.pool.free
@@ -364,17 +367,30 @@ class Scheduler(Residents):
             self.give(batch, seq, tokens)
 
     def free_a_slot(self, batch: Batch) -> bool:
-        """Where priority may preempt for a slot: whether the head is more urgent than the victim, who then left."""
-        if not self.preempt_for_slot:
+        """Whether somebody had to leave for the head of the queue, where there is such preemption."""
+        if not self.takes_slots:
             return False
         head = self.order.head(batch.planned, self.decoders.step)
-        victim = self.victim.choose(self.running, self.decoders.step)
-        if head is None or victim.over or head.request.priority >= victim.request.priority:
+        victim = None if head is None else self.displaced(head, batch.planned)
+        if victim is None:
             return False
         preempted, reason = batch.preempted, batch.reason
         self.preempt(victim, batch)
         batch.preempted, batch.reason = preempted, reason
         return True
+
+    def displaced(self, head: Sequence, now: Nanoseconds) -> Sequence | None:
+        """Who leaves for the head: the victim, for a more urgent one; or whom the order names, if its pages help."""
+        step = self.decoders.step
+        if self.preempt_for_slot:
+            victim = self.victim.choose(self.running, step)
+            return None if victim.over or head.request.priority >= victim.request.priority else victim
+        named = self.order.displaced(head, self.running.values(), now, step)
+        if named is None:
+            return None
+        computed = step + named.base + 1 if named.decoding else named.computed
+        held = self.pool.pages_for(computed) if self.on_demand else named.pages
+        return named if self.needs(head) <= self.pool.free + held else None
 
     def has_memory_for(self, seq: Sequence, found: list[Page], computed: int) -> bool:
         """The admission rule: its pages, less those it finds with somebody, are free, and the rule allows it."""
@@ -462,7 +478,7 @@ class Scheduler(Residents):
             if batch.found:
                 spare = min(spare, self.pool.takes_until_lost(batch.found))
             repeat = 1 + self.decoders.steps_within(spare, repeat - 1)
-        if batch.reason is not NO_DEMAND:
+        if batch.reason is not NO_DEMAND or (self.takes_slots and self.waiting.count):
             batch.until, steps = self.order.next_change(batch.planned, self.decoders.step)
             if steps is not None:
                 repeat = min(repeat, steps)

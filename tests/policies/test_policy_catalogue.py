@@ -33,7 +33,7 @@ own = {
     "shortest_prompt": {},
     "random": {},
     "sjf": {"predict": predictors},
-    "srpt": {"predict": predictors},
+    "srpt": {"predict": predictors, "preemptive": st.booleans()},
     "longest": {"predict": predictors},
     "hrrn": {"predict": predictors},
     "edf": promises,
@@ -62,17 +62,19 @@ ranked = ("sjf", "srpt", "longest", "shortest_prompt", "priority", "mlfq", "rand
 
 
 @st.composite
-def policies(draw, among=tuple(own), depth=0):
-    """Any policy, with its options, over any other that it may wrap."""
+def policies(draw, among=tuple(own), depth=0, may_preempt=True):
+    """Any policy, with its options, over any other that it may wrap; a preemptive one under max_wait alone."""
     name = draw(st.sampled_from(among))
     options = {key: draw(values) for key, values in own[name].items() if draw(st.booleans())}
+    if not may_preempt:
+        options.pop("preemptive", None)
     if options.get("predict", "exact") != "exact" and name == "vtc":
         options["prepay"] = True
     inner = [other for other in own if depth < 2 or "order" not in POLICIES[other].options]
     if name == "aging":
         inner = ranked
     if "order" in POLICIES[name].options:
-        options["order"] = dict([draw(policies(tuple(inner), depth + 1))])
+        options["order"] = dict([draw(policies(tuple(inner), depth + 1, may_preempt and name == "max_wait"))])
     return name, options
 
 
@@ -108,7 +110,7 @@ def scenarios(draw):
         "budget": draw(st.sampled_from([2, 8, 64, 1000])),
         "page_size": size,
         "pages": longest + draw(st.sampled_from([0, 0, 1, longest // 2, 3 * longest, 10**6])),
-        **draw(st.sampled_from([{"depth": 1}, {"depth": 2}, {"evict": "after"}])),
+        **draw(st.sampled_from([{"depth": 1}, {"depth": 2}, {"evict": "after"}, {"swap": True}])),
     }
     cost = draw(st.sampled_from([Unit(7), Affine(base=5, per_sequence=0.7, per_prefill_token=1.1)]))
     return Scenario(

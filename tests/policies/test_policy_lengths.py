@@ -2,7 +2,8 @@
 
 from statistics import mean
 
-from sim_stories import engine, happenings, job, jobs, run, times
+import pytest
+from sim_stories import engine, happenings, job, jobs, run, static_engine, times, values
 
 from policies.longest import LongestFirst
 from policies.predict import PromptLength
@@ -11,6 +12,7 @@ from policies.registry import build
 from policies.shortest_prompt import ShortestPrompt
 from policies.sjf import ShortestJobFirst
 from policies.srpt import ShortestRemaining
+from sim.metrics import summary
 
 
 def served(log):
@@ -50,6 +52,50 @@ def test_the_shortest_job_is_by_all_it_asks():
 def test_the_shortest_remaining_takes_nobody_s_slot():
     log = run([job("long", 10), job("short", 1, arrival=2)], engine(slots=1, order=ShortestRemaining()))
     assert times(log, "finished") == {"long": 10, "short": 11}
+
+
+def test_preemptive_it_takes_the_slot_of_whoever_has_most_to_come():
+    # At 2 "long" has 8 of its 10 to come: "short" takes its slot. At 3 "long" starts over from 3 known tokens; with
+    # these computed again in one step it has its third at 4, and 7 more follow.
+    requests = [job("long", 10), job("short", 1, arrival=2)]
+    log = run(requests, engine(slots=1, order=ShortestRemaining(preemptive=True)))
+    assert times(log, "finished") == {"short": 3, "long": 11}
+    assert values(log, "preempted") == [("long", 2)]
+    assert summary(log)["slot_steps"]["recomputed"] == 1
+
+
+def test_nobody_is_driven_out_by_as_much_or_for_want_of_pages():
+    # "even" wants the 8 tokens that "long" has to come at 2, and waits; at 5 "long" has 5 to come: "fresh" has 4.
+    even, fresh = job("even", 8, arrival=2), job("fresh", 4, arrival=5)
+    log = run([job("long", 10), even, fresh], engine(slots=1, order=ShortestRemaining(preemptive=True)))
+    assert times(log, "finished") == {"fresh": 9, "long": 14, "even": 22}
+    # Ten pages of one: at 2 each holds 3, so a prompt of 9 would not fit though "long" left, and it stays. From 4 on
+    # there is a slot, and the pages come when "long" has ended.
+    wide = [job("long", 9), job("b", 4), job("wide", 1, prompt=9, arrival=2)]
+    log = run(wide, engine(slots=2, pages=10, page_size=1, order=ShortestRemaining(preemptive=True)))
+    assert times(log, "admitted")["wide"] == 9
+    assert not happenings(log, "preempted")
+
+
+def test_under_a_cap_the_overdue_keep_their_slots():
+    order = {"srpt": {"preemptive": True}}
+    requests = [job("long", 10), job("short", 2, arrival=3), job("late", 1, arrival=7)]
+    # At 3 "long" is in time, so "short" goes first; it is back at 5, and at 7 it is overdue: "late" waits.
+    log = run(requests, engine(slots=1, order=build("max_wait", {"max_wait": 6, "order": order}, 0)))
+    assert times(log, "finished") == {"short": 5, "long": 12, "late": 13}
+    log = run(requests, engine(slots=1, order=build("srpt", {"preemptive": True}, 0)))
+    assert times(log, "finished") == {"short": 5, "late": 8, "long": 13}
+
+
+@pytest.mark.parametrize("name", ["vtc", "drr", "fair", "aging", "tenant_slots", "tenant_rate", "reserved"])
+def test_other_wrappers_take_no_preemptive_order(name):
+    with pytest.raises(ValueError, match=f"{name}.order is preemptive; only max_wait takes such an order"):
+        build(name, {"order": {"srpt": {"preemptive": True}}}, 0)
+
+
+def test_a_static_batch_preempts_nobody():
+    with pytest.raises(ValueError, match="static batching needs an order that does not preempt"):
+        static_engine(2, order=ShortestRemaining(preemptive=True))
 
 
 def test_one_that_has_outgrown_its_prediction_is_as_good_as_done():
