@@ -11,28 +11,81 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One reason for a slot-step. `glyph` and `ascii` tell the rows apart where there is no colour."""
+    """One reason for a slot-step. `glyph` and `ascii` tell the rows apart where there is no colour.
+
+    `dark` is its colour on a dark ground; `advice` what to do about it, empty if nothing.
+    """
 
     key: str
     colour: str
+    dark: str
     glyph: str
     ascii: str
     meaning: str
+    advice: str = ""
 
 
 # Useful first, then occupied in vain, then empty. Work is blue, lost work purple, holding warm, empty grey.
 ROWS = (
-    Row("decode", "#0b4f82", "█", "#", "one new token"),
-    Row("prefill", "#4f9fd4", "▓", "=", "prompt tokens"),
-    Row("recomputed", "#a9d3ee", "▒", "r", "what a preemption had thrown away"),
-    Row("wasted", "#8e3b8a", "x", "x", "work for requests cancelled or timed out"),
-    Row("held", "#e08a1e", "░", "h", "finished, but still in the batch"),
-    Row("no_budget", "#f2d16b", "b", "b", "the step's token budget was spent"),
-    Row("no_memory", "#5c5c5c", "m", "m", "empty: no pages for the next in line"),
-    Row("blocked", "#858585", "k", "k", "empty: the head could not go, a later one could"),
-    Row("limited", "#adadad", "l", "l", "empty: the policy's own rule"),
-    Row("no_demand", "#d6d6d6", "·", ".", "empty: nobody waited"),
-    Row("idle", "#f0f0f0", " ", " ", "no step ran"),
+    Row("decode", "#0b4f82", "#4a9bd9", "█", "#", "one new token"),
+    Row("prefill", "#4f9fd4", "#86c1ee", "▓", "=", "prompt tokens", "prompts that repeat could be cached"),
+    Row(
+        "recomputed",
+        "#a9d3ee",
+        "#34597a",
+        "▒",
+        "r",
+        "what a preemption had thrown away",
+        "more pages, fewer slots, or admission: reserve",
+    ),
+    Row("wasted", "#8e3b8a", "#b565b0", "x", "x", "work for requests cancelled or timed out", "shed load earlier"),
+    Row(
+        "held",
+        "#e08a1e",
+        "#e9a24a",
+        "░",
+        "h",
+        "finished, but still in the batch",
+        "continuous batching, evict: before",
+    ),
+    Row(
+        "no_budget",
+        "#f2d16b",
+        "#d8b851",
+        "b",
+        "b",
+        "the step's token budget was spent",
+        "raise token_budget, if the longer step is worth it",
+    ),
+    Row(
+        "no_memory",
+        "#5c5c5c",
+        "#a3a3a3",
+        "m",
+        "m",
+        "empty: no pages for the next in line",
+        "more or smaller pages of KV; under reserve, tighter max_output",
+    ),
+    Row(
+        "blocked",
+        "#858585",
+        "#808080",
+        "k",
+        "k",
+        "empty: the head could not go, a later one could",
+        "an order that lets small requests pass",
+    ),
+    Row("limited", "#adadad", "#626262", "l", "l", "empty: the policy's own rule", "loosen the rule"),
+    Row(
+        "no_demand",
+        "#d6d6d6",
+        "#454a50",
+        "·",
+        ".",
+        "empty: nobody waited",
+        "fewer slots, fewer GPUs, or more traffic",
+    ),
+    Row("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
 )
 USEFUL = ("decode", "prefill")
 

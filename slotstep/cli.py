@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slotstep import calibrate_commands, policy_commands, profile_commands, trace_commands
+from slotstep import calibrate_commands, policy_commands, profile_commands, report_commands, trace_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,6 +35,7 @@ app.add_typer(traces_app, name="trace")
 app.add_typer(calibrate_commands.calibrate_app, name="calibrate")
 app.command()(policy_commands.policies)
 app.command()(profile_commands.profiles)
+app.command()(report_commands.report)
 trace_commands.register(traces_app)
 
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]

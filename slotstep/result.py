@@ -103,8 +103,9 @@ class Result:
     def save(self, folder: str | Path) -> list[Path]:
         """Write the run into `folder`, which is made if need be; returns the files written.
 
-        requests.parquet, steps.parquet, scenario.yaml (resolved), the figures as PNG, cache.json.gz if there
-        is a cache whose pages another run could find, and summary.json last.
+        requests.parquet, steps.parquet, slots.parquet, scenario.yaml (resolved), profile.yaml if the cost has
+        one, the figures as PNG, cache.json.gz if there is a cache whose pages another run could find, and
+        summary.json last.
         Each is whole or absent. Raises BadInput for a folder that cannot be written.
         """
         from reports import files
@@ -114,7 +115,9 @@ class Result:
         return [
             files.write_parquet(folder / "requests.parquet", self.requests),
             files.write_parquet(folder / "steps.parquet", self.steps),
+            files.write_parquet(folder / "slots.parquet", self.slots),
             files.write_text(folder / "scenario.yaml", document.dump(self.scenario.resolved())),
+            *([files.write_text(folder / "profile.yaml", self.profile.text())] if self.profile else []),
             *draw({self.policy: self}, folder),
             *([files.write_bytes(folder / warmth.NAME, self.cache)] if self.cache else []),
             files.write_json(folder / "summary.json", self.summary),

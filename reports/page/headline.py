@@ -1,0 +1,104 @@
+"""The answers that come first: a sentence on the slots, cards with the numbers people ask for, what to beware of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports import rows
+from reports.contest import ENGINE, LATENCIES, Contest, hold
+from reports.page.story import Run
+from reports.units import ABSENT, duration, percent, significant
+from reports.verdict import verdict, written
+
+CARDS = (ENGINE[0], ENGINE[2], ENGINE[4], LATENCIES[1][1], LATENCIES[3][1], ENGINE[5])
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number, what it is, and what stands beside it."""
+
+    name: str
+    value: str
+    beside: str
+
+
+def cards(runs: Sequence[Run]) -> list[Card]:
+    """A card for each metric that any run has: of one run its value; of several the best, whose it is, the rest."""
+    summaries = [run.summary for run in runs]
+    contests = [
+        contest for metric in CARDS for contest in hold([metric], summaries) if set(contest.cells) != {ABSENT}
+    ]
+    return [Card(contest.metric.subject, *_told(contest, [run.name for run in runs])) for contest in contests]
+
+
+def _told(contest: Contest, names: Sequence[str]) -> tuple[str, str]:
+    metric, values = contest.metric, contest.values
+    told = [written(metric, value) for value in values]
+    if len(names) == 1:
+        return told[0], ""
+    if not contest.best:
+        return told[0], "equal for all" if contest.all_equal else ""
+    place = min(contest.best)
+    rest = ", ".join(f"{name} {told[i]}" for i, name in enumerate(names) if i not in contest.best)
+    return told[place], f"best: {', '.join(names[i] for i in sorted(contest.best))}; {rest}"
+
+
+def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
+    """Where the slots of each run went, in a sentence each; and then who wins what, or what a single run did."""
+    said = [_slots(run, len(runs) > 1) for run in runs]
+    if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in said}) == 1:
+        said = [f"All policies: {said[0].partition(': ')[2]}"]
+    return said, verdict([run.summary for run in runs]) if len(runs) > 1 else [_pace(runs[0])]
+
+
+def _slots(run: Run, several: bool) -> str:
+    account = run.summary["slot_steps"]
+    bought = account["bought"]
+    begin = f"{run.name}: " if several else ""
+    if not bought:
+        return f"{begin}no slot-steps were bought."
+    useful = f"{percent(rows.useful(account) / bought)} of {bought:,} slot-steps bought computed a token"
+    lost = [(amount, row) for row, amount in rows.of(account) if row.key not in rows.USEFUL and amount]
+    if not lost:
+        return f"{begin}{useful}."
+    amount, row = max(lost, key=lambda found: found[0])
+    advice = f" ({row.advice})" if row.advice else ""
+    return f"{begin}{useful}; the largest loss is {row.key}, {percent(amount / bought)}: {row.meaning}{advice}."
+
+
+def _pace(run: Run) -> str:
+    rates, requests = run.summary["rates"], run.summary["requests"]
+    if rates["output_tokens_per_s"] is None:
+        return "Nothing was run."
+    return (
+        f"{requests['finished']:,} of {requests['injected']:,} requests finished in "
+        f"{duration(run.summary['makespan_s'])}: {significant(rates['finished_per_s'] or 0.0)} requests/s and "
+        f"{significant(rates['output_tokens_per_s'])} output tokens/s."
+    )
+
+
+def warnings(runs: Sequence[Run]) -> list[str]:
+    """What the numbers leave out or assume, once for all runs that share it."""
+    said: dict[str, list[str]] = {}
+    for run in runs:
+        for sentence in _of(run):
+            said.setdefault(sentence, []).append(run.name)
+    everyone = len(runs)
+    return [
+        sentence if len(names) == everyone else f"{', '.join(names)}: {sentence}" for sentence, names in said.items()
+    ]
+
+
+def _of(run: Run) -> list[str]:
+    summary = run.summary
+    said = [str(remark) for remark in summary["remarks"]]
+    said += [sentence.partition(": ")[2] for sentence in verdict([summary])]
+    if summary["tokens"]["lost"]:
+        said.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
+    if summary["attainment"] is None:
+        said.append("The scenario sets no objectives, so attainment and goodput are not defined.")
+    if summary["requests"]["finished"] < 100:
+        said.append(f"Only {summary['requests']['finished']:,} requests finished: a p99 is one of the largest few.")
+    said.append(f"One run with seed {summary['seed']}: differences may be chance; replications say how large.")
+    return said

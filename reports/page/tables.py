@@ -1,0 +1,222 @@
+"""The tables of a page: cells as they are shown, and beside each what it is sorted by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reports import rows
+from reports.contest import ENGINE, LATENCIES, Metric, hold, worst_off
+from reports.overview import LATENCIES as NAMES
+from reports.page import fairness
+from reports.page.story import Run
+from reports.units import ABSENT, duration, percent, significant
+
+SLOWEST = 10
+MOST_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, what it is sorted by, and whether it is the best of its column."""
+
+    shown: str
+    key: float | str
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table under its title; columns after the first `texts` are numbers. `note` says what it leaves out."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    texts: int = 1
+    note: str = ""
+
+
+def word(text: object) -> Cell:
+    """A cell of text."""
+    return Cell(str(text), str(text))
+
+
+def time(seconds: float | None) -> Cell:
+    """A cell with a time."""
+    missing = seconds is None or math.isnan(seconds)
+    return Cell(duration(None if missing else seconds), math.inf if seconds is None or missing else seconds)
+
+
+def count(value: float) -> Cell:
+    """A cell with a count."""
+    return Cell(f"{value:,}", value)
+
+
+def share(value: float | None) -> Cell:
+    """A cell with a share."""
+    return Cell(percent(value), -1.0 if value is None else value)
+
+
+def rate(value: float | None) -> Cell:
+    """A cell with a rate, three digits of it."""
+    missing = value is None or math.isnan(value)
+    return Cell(ABSENT, -1.0) if value is None or missing else Cell(significant(value), value)
+
+
+def comparison(runs: Sequence[Run]) -> Table:
+    """A row per run with what they are compared by; the best of a column is marked, columns nobody has left out."""
+    summaries = [run.summary for run in runs]
+    groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE] + list(LATENCIES)
+    contests = [contest for group in groups for contest in hold(group, summaries) if set(contest.cells) != {ABSENT}]
+    worst = [worst_off(summary) for summary in summaries]
+    heads = ["policy", *(contest.title for contest in contests)]
+    found = []
+    for place, run in enumerate(runs):
+        cells = [word(run.name)]
+        for contest in contests:
+            value = contest.values[place]
+            key = math.inf if math.isnan(value) else value
+            cells.append(Cell(contest.cells[place], key, place in contest.best))
+        found.append(cells + ([word(tenant[0] if (tenant := worst[place]) else ABSENT)] if any(worst) else []))
+    return Table("Side by side", heads + (["worst-off tenant"] if any(worst) else []), found)
+
+
+def latencies(runs: Sequence[Run]) -> Table:
+    """Every latency of every run, with its sample size."""
+    statistics = ("mean", "p50", "p90", "p95", "p99", "max")
+    found = []
+    for run in runs:
+        held_back = {"client_wait_s": "at client"} if run.summary["client_wait_s"]["max"] else {}
+        for key, name in (held_back | NAMES).items():
+            of = run.summary[key]
+            found.append([word(run.name), word(name), count(of["n"]), *(time(of[one]) for one in statistics)])
+    return Table("Latencies", ["policy", "latency", "n", *statistics], found, texts=2)
+
+
+def ledger(runs: Sequence[Run]) -> Table:
+    """The rows of every run's ledger that hold anything, in slot-steps and in slot-seconds."""
+    found = []
+    for run in runs:
+        steps, seconds = run.summary["slot_steps"], run.summary["slot_seconds"]
+        by_key = {row.key: amount for row, amount in rows.of(steps)}
+        for row, spent in rows.of(seconds):
+            taken = by_key.get(row.key, 0)
+            if taken or spent:
+                found.append(
+                    [
+                        word(run.name),
+                        word(row.key),
+                        word(row.meaning),
+                        word(row.advice),
+                        count(int(taken)),
+                        share(taken / steps["bought"] if steps["bought"] else None),
+                        share(spent / seconds["bought"] if seconds["bought"] else None),
+                    ]
+                )
+    heads = ["policy", "row", "what the slot did", "what to do about it", "slot-steps", "of them", "of slot-seconds"]
+    return Table("The ledger, row by row", heads, found, texts=4)
+
+
+def tenants(runs: Sequence[Run]) -> Table:
+    """What each tenant got under each run, at most 500 rows of it, those with the most service first."""
+    found = []
+    for run in runs:
+        found += [
+            [
+                word(one["tenant"]),
+                word(run.name),
+                count(one["requests"]),
+                count(one["finished"]),
+                count(one["service"]),
+                share(one["share"]),
+                rate(one["pace"]),
+                time(one["mean_wait_s"]),
+                time(one["worst_wait_s"]),
+                count(one["preemptions"]),
+            ]
+            for one in fairness.tenants(run).to_dict("records")
+        ]
+    found.sort(key=lambda cells: -float(cells[4].key))
+    heads = ["tenant", "policy", "requests", "finished", "service, tokens", "share", "pace, tok/s"]
+    note = f"{len(found) - MOST_ROWS:,} rows more are not listed" if len(found) > MOST_ROWS else ""
+    heads += ["mean wait", "worst wait", "preemptions"]
+    return Table("Tenants", heads, found[:MOST_ROWS], texts=2, note=note)
+
+
+def indices(runs: Sequence[Run]) -> Table:
+    """Jain's index over tenants of their pace and of their service, and the longest anybody waited."""
+    found = []
+    for run in runs:
+        table = fairness.tenants(run)
+        pace, service = (fairness.jain(table[column].dropna().tolist()) for column in ("pace", "service"))
+        worst = table["worst_wait_s"].max() if len(table) else None
+        found.append([word(run.name), count(len(table)), rate(pace), rate(service), time(worst)])
+    return Table("Fairness", ["policy", "tenants", "Jain of pace", "Jain of service", "worst wait"], found)
+
+
+def slowest(runs: Sequence[Run]) -> Table:
+    """The requests of each run that took longest to finish."""
+    found = []
+    for run in runs:
+        ended = run.requests[run.requests["e2e_s"].notna()].nlargest(SLOWEST, "e2e_s")
+        found += [
+            [
+                word(one["id"]),
+                word(one["tenant"]),
+                word(run.name),
+                count(one["prompt"]),
+                count(one["tokens"]),
+                time(one["wait_s"]),
+                time(one["ttft_s"]),
+                time(one["e2e_s"]),
+                count(one["preemptions"]),
+            ]
+            for one in ended.to_dict("records")
+        ]
+    heads = ["request", "tenant", "policy", "prompt", "tokens", "wait", "TTFT", "E2E", "preemptions"]
+    return Table(f"The {SLOWEST} slowest requests of each run", heads, found, texts=3)
+
+
+def replicas(runs: Sequence[Run]) -> Table:
+    """What each engine did, if there were several."""
+    found = [
+        [
+            word(run.name),
+            count(number),
+            count(one["requests"]["injected"]),
+            count(one["steps"]),
+            share(one["occupancy"]),
+            share(one["busy"]),
+            count(one["output_tokens"]),
+            count(one["preemptions"]),
+        ]
+        for run in runs
+        if run.replicas > 1
+        for number, one in enumerate(run.summary["replicas"])
+    ]
+    heads = ["policy", "replica", "requests", "steps", "occupancy", "busy", "output tokens", "preemptions"]
+    return Table("Replicas", heads, found[:MOST_ROWS])
+
+
+def of_frame(title: str, frame: pd.DataFrame) -> Table:
+    """A frame as it is, at most 500 rows of it."""
+    texts = [not pd.api.types.is_numeric_dtype(frame[column]) for column in frame]
+    leading = texts.index(False) if False in texts else len(texts)
+    found = [
+        [_plain(value) for value in record] for record in frame.head(MOST_ROWS).itertuples(index=False, name=None)
+    ]
+    note = f"{len(frame) - MOST_ROWS:,} rows more are not listed" if len(frame) > MOST_ROWS else ""
+    return Table(title, [str(column) for column in frame], found, texts=max(1, leading), note=note)
+
+
+def _plain(value: object) -> Cell:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return Cell(ABSENT, math.inf)
+    if isinstance(value, bool):
+        return word("yes" if value else "no")
+    if isinstance(value, int | float):
+        return Cell(f"{value:,}" if isinstance(value, int) else significant(value), value)
+    return word(value)

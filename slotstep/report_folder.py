@@ -1,0 +1,106 @@
+"""What `--out` wrote, read back for a report: one run, or one in each folder of a comparison.
+
+Computes nothing; what is missing or damaged is said with its path.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reports.page.story import Run, Story
+
+SUMMARY = "summary.json"
+PROFILE = "profile.yaml"
+STEPS = ("start_ns", "duration_ns", "decode", "prefill", "waiting", "reason", "pages_used")
+REQUESTS = ("id", "tenant", "queued_ns", "admitted_ns", "ended_ns", "wait_s", "ttft_s", "tpot_s", "e2e_s")
+STAYS = ("slot", "id", "status", "admitted_ns", "completed_ns", "released_ns")
+
+
+def read(folder: Path) -> Story:
+    """The story of a folder. Raises BadInput for one that holds no result, or not a whole one."""
+    from reports.page.story import Story
+
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder; expected one that --out wrote")
+    if (folder / SUMMARY).exists():
+        runs = [run(folder)]
+    else:
+        runs = [run(path.parent) for path in sorted(folder.glob(f"*/{SUMMARY}"), key=written)]
+    if not runs:
+        raise BadInput(f"{folder}: no {SUMMARY} in it or in a folder of it; expected what --out wrote")
+    names = dict.fromkeys(one.summary["scenario"] for one in runs)
+    return Story(", ".join(map(str, names)), named(runs))
+
+
+def written(path: Path) -> tuple[int, str]:
+    """In the order in which the runs were written: as they were listed on the command line."""
+    return path.stat().st_mtime_ns, path.parent.name
+
+
+def named(runs: list[Run]) -> list[Run]:
+    """The runs, each under a name of its own."""
+    from dataclasses import replace
+
+    from reports.verdict import labels
+
+    return [replace(one, name=name) for one, name in zip(runs, labels([r.summary for r in runs]), strict=True)]
+
+
+def run(folder: Path) -> Run:
+    """The run in a folder."""
+    from reports.page.story import Run
+
+    profile = folder / PROFILE
+    return Run(
+        folder.name,
+        summary(folder / SUMMARY),
+        table(folder / "requests.parquet", REQUESTS),
+        table(folder / "steps.parquet", STEPS),
+        table(folder / "slots.parquet", STAYS),
+        text(folder / "scenario.yaml"),
+        text(profile) if profile.exists() else None,
+    )
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """The summary in a file."""
+    try:
+        found = json.loads(text(path))
+    except ValueError as error:
+        raise BadInput(f"{path}: invalid JSON: {error}") from None
+    if not isinstance(found, dict) or "slot_steps" not in found:
+        raise BadInput(f"{path}: expected the summary of a run, with the key slot_steps")
+    return found
+
+
+def table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    """The table in a parquet file, which must have these columns."""
+    import pandas as pd
+
+    try:
+        found = pd.read_parquet(path)
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; write the run again with --out") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    missing = [column for column in columns if column not in found]
+    if missing:
+        raise BadInput(f"{path}: column {missing[0]} is missing; write the run again with --out")
+    return found
+
+
+def text(path: Path) -> str:
+    """The text of a file."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; write the run again with --out") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
