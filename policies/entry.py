@@ -36,6 +36,7 @@ class Entry:
                that makes one. Raises ValueError, naming the option, for an impossible value.
     predictor  from the plain options and durations to the name of the predictor that the policy itself uses
     victim     who gives its pages back under this policy when they run out
+    looks_up   it asks what is in the prefix cache, so it needs one
     over_preemptive  it may wrap an order that preempts: whoever had to leave does not come before whom it left for
     """
 
@@ -45,4 +46,5 @@ class Entry:
     predictor: Callable[..., str | None] = nothing_predicted
     victim: Victim = LAST_ADMITTED
     source: str = ""
+    looks_up: bool = False
     over_preemptive: bool = False

@@ -22,6 +22,7 @@ from policies import (
     foreign,
     hrrn,
     longest,
+    longest_prefix,
     max_wait,
     mlfq,
     priority,
@@ -49,6 +50,7 @@ POLICIES: dict[str, Entry] = {
     "least_slack": deadlines.SLACK,
     "hrrn": hrrn.ENTRY,
     "mlfq": mlfq.ENTRY,
+    "longest_prefix": longest_prefix.ENTRY,
     "random": random_order.ENTRY,
     "vtc": vtc.ENTRY,
     "drr": drr.ENTRY,
@@ -101,6 +103,16 @@ def predictor(name: str, options: Mapping[str, object]) -> str | None:
     orders = [given.pop(key) for key, option in entry.options.items() if option.kind == "order"]
     used = [entry.predictor(**given), *(predictor(*choice(order)) for order in orders)]
     return next((found for found in used if found is not None), None)
+
+
+def looks_up(name: str, options: Mapping[str, object]) -> str | None:
+    """The policy, this one or one that it wraps, that needs a prefix cache; None if there is none."""
+    entry = lookup(name)
+    if entry.looks_up:
+        return name
+    given = settings(name, options)
+    orders = [given[key] for key, option in entry.options.items() if option.kind == "order"]
+    return next((found for found in (looks_up(*choice(order)) for order in orders) if found), None)
 
 
 def victim(name: str) -> Victim:

@@ -19,12 +19,14 @@ class PagePool:
     remembers  whether pages can be found again by their content
     shared     positions that more than one sequence counts as its own, beyond the first
     cached     free pages whose content could still be found
+    changes    how often it has changed what can be found
     use        how the cache was used; None where nothing is remembered
     """
 
     remembers = False
     shared = 0
     cached = 0
+    changes = 0
     use: CacheUse | None = None
 
     def __init__(self, pages: int, page_size: int) -> None:

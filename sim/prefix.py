@@ -107,6 +107,7 @@ class PrefixPool(PagePool):
         """The first `full` pages of the sequence are full now, and findable."""
         if full <= len(seq.table):
             return
+        self.changes += 1
         for key in self.keys(seq, full, first=len(seq.table)):
             page = Page(key, holders=1)
             self.known.setdefault(key, {})[page] = None
@@ -127,6 +128,7 @@ class PrefixPool(PagePool):
 
     def forget(self, page: Page) -> None:
         """A page nobody holds can no longer be found."""
+        self.changes += 1
         del self.idle[page]
         alike = self.known[page.key]
         del alike[page]

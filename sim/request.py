@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sim.memory import PagePool
     from sim.prefix import Page
 
 Nanoseconds = int
@@ -115,6 +116,7 @@ class Sequence:
     last_step the step that brings its latest token, -1 before the first
     needs     pages it needs to be admitted, while it waits
     pages     pages it holds under a rule that reserves them
+    pool      the memory of the engine it is on, for an order that looks into its cache
     table     its pages that can be found by content, and `keys` their names (`sim.prefix`)
     """
 
@@ -137,10 +139,13 @@ class Sequence:
         "over",
         "pages",
         "peak",
+        "pool",
         "request",
         "serial",
         "table",
     )
+
+    pool: PagePool
 
     def __init__(self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT) -> None:
         self.request = request

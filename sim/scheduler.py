@@ -115,7 +115,6 @@ class Scheduler(Residents):
         self.queue_limit = queue_limit
         self.swap = swap
         self.preempt_for_slot = preempt_for_slot
-        self.takes_slots = preempt_for_slot or policy.order.preempts
         self.max_model_len = counts["max_model_len"]
 
         self.riding: list[Sequence] = []  # finished, and in one step more
@@ -133,6 +132,7 @@ class Scheduler(Residents):
         """
         index = self.log.add(request)
         seq = Sequence(request, index, self.evict_late, self.max_model_len)
+        seq.pool = self.pool
         complaint = self.refusal(seq)
         if complaint:
             self.log.reject(now, index, complaint)
@@ -365,6 +365,11 @@ class Scheduler(Residents):
             batch.found = None
             self.admit(seq, found, batch)
             self.give(batch, seq, tokens)
+
+    @property
+    def takes_slots(self) -> bool:
+        """Whether somebody who waits may drive out somebody who runs."""
+        return self.preempt_for_slot or self.order.preempts
 
     def free_a_slot(self, batch: Batch) -> bool:
         """Whether somebody had to leave for the head of the queue, where there is such preemption."""

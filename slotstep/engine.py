@@ -180,9 +180,14 @@ def admission(engine: Engine) -> Admission:
 
 
 def order(scenario: Scenario) -> Order:
-    """The order of the scenario's policy; raises BadInput for an unknown policy or option."""
+    """The order of the scenario's policy; raises BadInput for an unknown policy or option, or a cache it lacks."""
     with scenario.blamed("policy: "):
-        return policies.build(*policy(scenario), scenario.seed)
+        name, options = policy(scenario)
+        made = policies.build(name, options, scenario.seed)
+        needy = policies.looks_up(name, options)
+        if needy and not scenario.engine.prefix_cache:
+            raise ValueError(f"{needy} needs engine.prefix_cache: true")
+        return made
 
 
 def router(scenario: Scenario) -> Router:

@@ -56,6 +56,7 @@ own = {
     "tenant_slots": {"slots": st.sampled_from([1, 2]), "tenants": st.sampled_from([{}, {"a": 3}])},
     "tenant_rate": {"rate": st.sampled_from([10**7, 10**8]), "burst": st.sampled_from([1, 30, 200])},
     "reserved": {"of": st.just(4), "tenants": st.sampled_from([{}, {"a": 1}, {"a": 2, "b": 1}])},
+    "longest_prefix": {"unit": st.sampled_from([0, 5, 10**6]), "most": st.sampled_from([1, 4, 128])},
     "aging": {"unit": st.sampled_from([0, 10, 1000])},
 }
 ranked = ("sjf", "srpt", "longest", "shortest_prompt", "priority", "mlfq", "random", "edf", "least_slack")

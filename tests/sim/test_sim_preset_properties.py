@@ -57,7 +57,7 @@ class Scenario:
         made = PagePool(self.pages, self.page_size) if self.share is None else None
         made = made or pool(self.pages, self.page_size, self.share)
         self.pools.append(made)
-        options = {"preemptive": True} if self.policy == "srpt" else {}
+        options = {"srpt": {"preemptive": True}, "longest_prefix": {"unit": 20}}.get(self.policy, {})
         policy = Policy(build(self.policy, options, seed=3), self.admission, victim(self.policy))
         return Scheduler(policy, made, slots=self.slots, token_budget=self.budget, **self.modes)
 
@@ -102,7 +102,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
     size = draw(st.sampled_from([1, 2, 4, 16]))
     longest = max(-(-(r.prompt + r.max_output - 1) // size) for r in requests)
     slots = draw(st.sampled_from([1, 2, 3, 8, 16]))
-    policy = draw(st.sampled_from(["fcfs", "priority", "sjf", "srpt"]))
+    policy = draw(st.sampled_from(["fcfs", "priority", "sjf", "srpt", "longest_prefix"]))
     modes = {
         "depth": draw(st.sampled_from([1, 2, 2])),
         "chunked": draw(st.sampled_from([True, True, False])),
