@@ -37,7 +37,7 @@ def comparison_markdown(runs: Sequence[Summary]) -> str:
     """
     names = labels(runs)
     tables = [_markdown(names, contests, _worst_names(contests, runs)) for contests in _tables(runs)]
-    listed = "".join(f"- {_escaped(sentence)}\n" for sentence in verdict(runs))
+    listed = "".join(f"- {escaped(sentence)}\n" for sentence in verdict(runs))
     return "\n".join([*tables, listed] if listed else tables)
 
 
@@ -75,9 +75,10 @@ def _markdown(names: Sequence[str], contests: Sequence[Contest], worst: Sequence
     lines = [heads, ["---", *("---:" for _ in contests), *(["---"] if worst else [])]]
     for run, name in enumerate(names):
         cells = [f"**{c.cells[run]}**" if run in c.best else c.cells[run] for c in contests]
-        lines.append([_escaped(name), *cells, *map(_escaped, worst[run : run + 1])])
+        lines.append([escaped(name), *cells, *map(escaped, worst[run : run + 1])])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as GitHub's Markdown shows it literally, in a table's cell too."""
     return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", text)

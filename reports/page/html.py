@@ -71,7 +71,7 @@ def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
             "latencies": tables.latencies(runs),
             "ledger": tables.ledger(runs),
             "tenants": tables.tenants(runs),
-            "fairness": tables.indices(runs),
+            "fairness": tables.fairness_of(runs),
             "slowest": tables.slowest(runs),
             "replicas": tables.replicas(runs),
         },

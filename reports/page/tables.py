@@ -146,7 +146,7 @@ def tenants(runs: Sequence[Run]) -> Table:
     return Table("Tenants", heads, found[:MOST_ROWS], texts=2, note=note)
 
 
-def indices(runs: Sequence[Run]) -> Table:
+def fairness_of(runs: Sequence[Run]) -> Table:
     """Jain's index over tenants of their pace and of their service, and the longest anybody waited."""
     found = []
     for run in runs:
