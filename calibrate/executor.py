@@ -1,0 +1,256 @@
+"""The real engine: steps of a scheduler computed by a decoder, on a GPU or a CPU, as fast as it goes.
+
+Pages are numbered by whoever plans; the executor reads and writes those it is told. Knows no policy and no queue.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibrate import plain
+from calibrate.attention.choose import choose_attention
+from calibrate.engine import CannotRun, Outcome, OutOfMemory, Row, Step
+from calibrate.graphs import FixedDecodes, buckets_up_to
+from calibrate.inputs import Layout, layout_of, pack, unpacked
+from calibrate.lanes import Lane, Pending, StreamLane, ThreadLane
+from calibrate.memory import MemoryPlan, plan_memory, size
+from calibrate.model import Attention, Between, Decoder, torch_dtype
+from calibrate.opening import EngineOptions
+from calibrate.ragged import Cache
+from calibrate.sampling import best, drawn, uniform
+from calibrate.shape import DType, ModelShape
+from calibrate.swap import HostPages
+from calibrate.tokens import TokenStore
+from calibrate.weights import load_weights, random_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A step on its way: its job, the rows as they run, and for each yielding row of the step its place there."""
+
+    pending: Pending
+    batch: int
+    places: tuple[int, ...]
+
+
+class Executor:
+    """An engine of a shape under options: `calibrate.engine.Engine`, with real tokens.
+
+    device     where it runs, and `attention` the backend it runs with
+    plan       how the device's memory is divided
+    buckets    batches that decodes are padded to
+
+    Raises CannotRun for what is not there.
+    """
+
+    def __init__(self, shape: ModelShape, options: EngineOptions) -> None:
+        self.shape = shape
+        self.options = options
+        self.device = device_of(options.device)
+        on_gpu = self.device.type == "cuda"
+        self.dtype: DType = options.dtype or (shape.dtype if on_gpu else "float32")
+        self.page_size, self.longest = options.page_size, options.longest
+        self.host_pages = options.host_pages
+        self.attention, attend = choose_attention(
+            options.attention, shape, torch_dtype(self.dtype), self.device, options.slots
+        )
+        self.buckets: tuple[int, ...] = options.buckets or ()
+        if options.buckets is None and on_gpu and attend.capturable:
+            self.buckets = buckets_up_to(options.slots)
+        if self.buckets and not attend.capturable:
+            raise CannotRun(f"attention {self.attention}: cannot run padded batches; expected no buckets, or triton")
+        total = device_bytes(self.device, options.memory_fraction)
+        self.plan: MemoryPlan = plan_memory(
+            shape,
+            self.dtype,
+            device_bytes=total,
+            fraction=options.memory_fraction,
+            page_size=self.page_size,
+            pages=options.pages,
+            token_budget=options.token_budget,
+            slots=options.slots,
+            longest=self.longest,
+            buckets=self.buckets,
+            workspace=getattr(attend, "workspace_bytes", 0),
+        )
+        self.pages = self.plan.pages
+        self.tokens = TokenStore(self.longest, shape.vocabulary, self.device)
+        self.lane: Lane = StreamLane(self.device) if on_gpu else ThreadLane(options.threads)
+        self.decoder: Decoder
+        self.host: HostPages
+        self.fixed: FixedDecodes
+        try:
+            self.lane.do(partial(self.build, attend))
+        except OutOfMemory as error:
+            raise CannotRun(f"model {shape.name}: {error}") from None
+
+    def build(self, attend: Attention) -> int:
+        """Weights, cache and graphs, on the device."""
+        dtype, folder = torch_dtype(self.dtype), self.options.weights
+        if folder is None:
+            weights = random_weights(self.shape, self.options.seed, dtype, self.device)
+        else:
+            weights = load_weights(self.shape, folder, dtype, self.device)
+        cache = Cache.empty(self.shape, self.pages, self.page_size, dtype, self.device)
+        self.decoder = Decoder(self.shape, weights, cache, attend, self.between(), self.longest + 1)
+        self.host = HostPages(cache, self.host_pages)
+        width = -(-(self.longest + 1) // self.page_size)
+        self.fixed = FixedDecodes(self.decoder, self.buckets, width, self.page_size)
+        return 0
+
+    def between(self) -> Between:
+        """What runs between the matrix products: Triton kernels where those of a backend run too."""
+        if self.attention == "torch":
+            return plain
+        from calibrate import fused
+
+        return fused
+
+    # ------------------------------------------------------------------ what a driver calls
+
+    def begin(self, request: int, prompt: Sequence[int]) -> None:
+        """A request's tokens; raises ValueError for a prompt that is too long or has an unknown token."""
+        self.tokens.begin(request, prompt)
+
+    def end(self, request: int) -> None:
+        """Forget a request; raises ValueError for one that has not begun."""
+        self.tokens.end(request)
+
+    def launch(self, step: Step) -> Flight:
+        """Start a step behind those launched before; raises ValueError for one that makes no sense, OutOfMemory."""
+        self.check(step)
+        order = sorted(range(len(step.rows)), key=lambda place: step.rows[place].count > 1)
+        rows = [step.rows[place] for place in order]
+        bucket = self.fixed.bucket(len(rows)) if rows[-1].count == 1 else None
+        layout = layout_of(rows, self.page_size, bucket)
+        arrivals = [placed for row in rows if (placed := self.tokens.place(row.request)) is not None]
+        packed = self.packed(rows, layout)
+        pending = self.lane.submit(partial(self.run, step, layout, packed, arrivals, bucket is not None))
+        for row in rows:
+            self.tokens.known[row.request] += row.yields
+        rank = {order[index]: place for place, index in enumerate(layout.yields) if index < len(order)}
+        places = tuple(rank[place] for place, row in enumerate(step.rows) if row.yields)
+        return Flight(pending, layout.rows, places)
+
+    def collect(self, handle: Flight) -> Outcome:
+        """Wait for a step; raises OutOfMemory, after which its requests can only be ended."""
+        done = handle.pending.wait()
+        tokens = tuple(done.result[place] for place in handle.places)
+        return Outcome(tokens, done.device_ns, done.cpu_ns, handle.batch)
+
+    def fill_cache(self, seed: int) -> None:
+        """Normal numbers into every page, to measure steps whose context was never computed."""
+
+        def fill() -> int:
+            stream = torch.Generator(self.device).manual_seed(seed)
+            for layer in self.decoder.cache.data:
+                layer.normal_(generator=stream)
+            return 0
+
+        self.lane.do(fill)
+
+    def close(self) -> None:
+        """Give the thread and the memory back."""
+        self.lane.close()
+        del self.decoder, self.host, self.fixed, self.tokens
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ a step
+
+    def check(self, step: Step) -> None:
+        """Raise ValueError unless every row continues what is known of its request, and the step is within limits."""
+        known, seen = self.tokens.known, set()
+        if not 1 <= len(step.rows) <= self.options.slots:
+            raise ValueError(f"a step has {len(step.rows)} rows; expected 1 to {self.options.slots}")
+        for row in step.rows:
+            if row.request not in known or row.request in seen:
+                why = "is in the step twice" if row.request in seen else "has not begun"
+                raise ValueError(f"request {row.request}: {why}")
+            seen.add(row.request)
+            reach = row.start + row.count
+            if row.start < 0 or row.count < 1 or reach > known[row.request]:
+                raise ValueError(
+                    f"request {row.request}: positions {row.start} to {reach - 1}; expected at least one, of the "
+                    f"{known[row.request]} tokens known"
+                )
+            if row.yields and reach < known[row.request]:
+                raise ValueError(f"request {row.request}: yields after {reach} of {known[row.request]} tokens known")
+            if row.yields and reach > self.longest:
+                raise ValueError(f"request {row.request}: a token after {reach}; expected at most {self.longest}")
+        positions = sum(row.count for row in step.rows)
+        if positions > max(self.options.token_budget, self.options.slots):
+            raise ValueError(f"a step of {positions} positions; expected at most {self.options.token_budget}")
+        for page, place in [*step.swap_out, *((page, place) for place, page in step.swap_in)]:
+            if not (0 <= page < self.pages and 0 <= place < self.host_pages):
+                raise ValueError(
+                    f"page {page} and host page {place}; expected below {self.pages} and {self.host_pages}"
+                )
+
+    def packed(self, rows: Sequence[Row], layout: Layout) -> Tensor:
+        """A step as one array of int32 on the host."""
+        packed = torch.empty(sum(layout.sizes), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        draw = partial(uniform, self.options.seed) if self.options.temperature else None
+        array = cast("np.ndarray[tuple[int], np.dtype[np.int32]]", packed.numpy())
+        pack(array, rows, layout, self.tokens.rows, self.page_size, self.pages, draw)
+        return packed
+
+    def run(
+        self, step: Step, layout: Layout, packed: Tensor, arrivals: list[tuple[int, Tensor]], padded: bool
+    ) -> Tensor:
+        """The step on the device: pages move, prompts arrive, the model computes, its tokens join the others."""
+        self.host.leave(step.swap_out)
+        self.host.come_back(step.swap_in)
+        for row, prompt in arrivals:
+            self.tokens.device_write(row, prompt)
+        batch, moves = unpacked(packed.to(self.device, non_blocking=True), layout, self.page_size)
+        store = self.tokens.tokens
+        tokens = store[moves.sources, batch.positions]
+        if padded:
+            scores = self.fixed.decodes[layout.rows](tokens, batch)
+        else:
+            scores = self.decoder.logits(tokens, batch, moves.wanted)
+        heat = self.options.temperature
+        found = drawn(scores, moves.draws, heat) if heat else best(scores)
+        store[moves.targets, moves.columns] = found.int()
+        return found
+
+
+def device_of(name: str) -> torch.device:
+    """The device of a name; raises CannotRun for a GPU that is not there."""
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise CannotRun("device cuda: PyTorch finds no CUDA GPU here; expected cpu, or auto")
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def device_bytes(device: torch.device, fraction: float) -> int:
+    """Bytes of memory a device has; on a GPU PyTorch refuses to use more than the fraction from here on."""
+    if device.type == "cpu":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free, total = torch.cuda.mem_get_info(device)
+    if free < total * fraction:
+        raise CannotRun(
+            f"{size(free)} of {size(total)} on the GPU are free; expected a memory_fraction of at most "
+            f"{int(100 * free / total) / 100}"
+        )
+    torch.cuda.set_per_process_memory_fraction(fraction, device)
+    return total
