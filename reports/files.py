@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def atomically(path: Path) -> Iterator[Path]:
+def atomically(path: Path, through: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`; what was written there becomes `path` at the end.
 
-    The temporary path keeps the suffix of `path`. When the block raises, the temporary file is removed and
-    whatever `path` held before is untouched. Raises OSError, naming `path`, if its folder is absent or cannot
-    be written, or if `path` is itself a folder.
+    With `through` it is in that folder, of the same file system, so that a process that is killed leaves
+    nothing beside `path`. The temporary path keeps the suffix of `path`. When the block raises, the temporary
+    file is removed and whatever `path` held before is untouched. Raises OSError, naming `path`, if its folder
+    is absent or cannot be written, or if `path` is itself a folder.
     """
-    temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{path.suffix}")
+    temporary = (through or path.parent) / f".{path.stem}.{uuid.uuid4().hex}{path.suffix}"
     try:
         temporary.open("xb").close()
     except OSError as error:

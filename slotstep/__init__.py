@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from slotstep.engine import compare
     from slotstep.result import Result
     from slotstep.scenario import Scenario, load, parse
+    from slotstep.sweeps.grid import load as load_grid
+    from slotstep.sweeps.sweep import sweep
     from traces.errors import BadInput
 
-__all__ = ["BadInput", "Result", "Scenario", "compare", "load", "parse"]
+__all__ = ["BadInput", "Result", "Scenario", "compare", "load", "load_grid", "parse", "sweep"]
 
 HOMES = {
     "BadInput": "traces.errors",
@@ -27,7 +29,9 @@ HOMES = {
     "Scenario": "slotstep.scenario",
     "compare": "slotstep.engine",
     "load": "slotstep.scenario",
+    "load_grid": "slotstep.sweeps.grid",
     "parse": "slotstep.scenario",
+    "sweep": "slotstep.sweeps.sweep",
 }
 
 

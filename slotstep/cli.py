@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slotstep import calibrate_commands, policy_commands, profile_commands, report_commands, trace_commands
+from slotstep import (
+    calibrate_commands,
+    policy_commands,
+    profile_commands,
+    report_commands,
+    sweep_commands,
+    trace_commands,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,6 +44,7 @@ app.command()(policy_commands.policies)
 app.command()(profile_commands.profiles)
 app.command()(report_commands.report)
 trace_commands.register(traces_app)
+sweep_commands.register(app)
 
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]
 Settings = Annotated[

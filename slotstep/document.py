@@ -6,7 +6,9 @@ error. Knows nothing of what a scenario may contain.
 
 from __future__ import annotations
 
+import copy
 import re
+from collections import abc
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,15 @@ def override(document: Mapping, settings: Iterable[str]) -> None:
         except yaml.YAMLError as error:
             raise BadInput(f"--set {setting}{place(error)}") from None
         put(document, parts, value, setting)
+
+
+def override_with(document: Mapping, settings: abc.Mapping[str, Any]) -> None:
+    """The same with values that have been read already, by dotted key; each goes in as a copy."""
+    for key, value in settings.items():
+        parts = key.split(".")
+        if not all(parts):
+            raise BadInput(f"{key}: expected keys joined by dots, such as engine.slots")
+        put(document, parts, copy.deepcopy(value), f"{key}={brief(value)}")
 
 
 def put(document: Mapping, parts: list[str], value: Any, setting: str) -> None:

@@ -1,4 +1,4 @@
-"""A progress bar for runs that take over a second, on a terminal. Knows only how many requests there are."""
+"""A progress bar for what takes over a second, on a terminal. Knows only how many there are of what is counted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ PATIENCE = 1.0
 
 
 class Meter:
-    """Call it with the number of requests that have ended; its bar, on standard error, leaves no trace."""
+    """Call it with how many requests (or `what`) have ended; its bar, on standard error, leaves no trace."""
 
-    def __init__(self, label: str, total: int) -> None:
+    def __init__(self, label: str, total: int, what: str = "requests") -> None:
         self.label = label
         self.total = total
+        self.what = what
         self.appears = time.monotonic() + PATIENCE
         self.bar: Progress | None = None
 
@@ -38,7 +39,7 @@ class Meter:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("requests"),
+                TextColumn(self.what),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
                 transient=True,

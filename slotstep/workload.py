@@ -6,7 +6,7 @@ Knows no file format, law or transform by name; `traces` does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,10 @@ class Made:
     remarks: tuple[str, ...] = ()
 
 
+Reader = Callable[[Mapping[str, Any]], Made]
+"""What reads the trace that a workload names."""
+
+
 def requests(scenario: Scenario) -> list[Request]:
     """The requests of a scenario's workload, sorted by arrival.
 
@@ -42,15 +46,15 @@ def requests(scenario: Scenario) -> list[Request]:
     return load(scenario).requests
 
 
-def load(scenario: Scenario) -> Made:
-    """The same with the remarks of those who read the traces."""
-    return make(scenario, scenario.workload, "workload.", scenario.seed)
+def load(scenario: Scenario, read: Reader | None = None) -> Made:
+    """The same with the remarks of those who read the traces; `read` in the place of `replayed`, if given."""
+    return make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
     """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
     if given.requests is not None:
-        make(scenario, given, where, scenario.seed)
+        make(scenario, given, where, scenario.seed, replayed)
     with scenario.blamed(where):
         if given.synthetic is not None:
             specification(given.synthetic)
@@ -59,9 +63,9 @@ def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None
         check(scenario, part, f"{where}merge.{name}.")
 
 
-def make(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
+def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
     """The requests of one workload, after its transforms; `where` begins the keys in messages."""
-    begun = source(scenario, given, where, seed)
+    begun = source(scenario, given, where, seed, read)
     found = begun.requests
     with scenario.blamed(where):
         if given.transforms is not None:
@@ -83,13 +87,13 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
     return replace(begun, requests=found)
 
 
-def source(scenario: Scenario, given: Workload, where: str, seed: int) -> Made:
+def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
     """The requests of a workload's source, before any transform."""
     if given.trace is not None:
-        return replayed(given.trace)
+        return read(given.trace)
     if given.merge is not None:
         parts = {
-            name: make(scenario, part, f"{where}merge.{name}.", part_seed(seed, name))
+            name: make(scenario, part, f"{where}merge.{name}.", part_seed(seed, name), read)
             for name, part in given.merge.items()
         }
         sessions = {

@@ -1,0 +1,102 @@
+"""Where the runs of a sweep are computed: processes of this machine, a Dask cluster or a Ray cluster.
+
+A backend takes calls one by one, not many more than it can work on, and gives their results as they end. What is
+computed comes back to this process, which alone writes: workers need no file system in common but for the traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from traces.errors import BadInput
+
+Call = tuple[Any, ...]
+Backend = Callable[[Callable[..., Any], Iterable[Call], str | None, int | None], Iterator[Any]]
+
+
+def compute(
+    function: Callable[..., Any], calls: Iterable[Call], backend: str, address: str | None, jobs: int | None
+) -> Iterator[Any]:
+    """`function` of each call's arguments, as they end, at most `jobs` at once (None: as many as there are cores).
+
+    `address` is that of a cluster's scheduler. Raises BadInput for an unknown backend, one that is not installed or
+    does not answer, an address that is missing or not used, and for a worker that was killed.
+    """
+    if backend not in BACKENDS:
+        raise BadInput(f"--backend {backend}: expected one of {', '.join(BACKENDS)}")
+    if backend == "local" and address is not None:
+        raise BadInput(f"--address {address}: local processes have none; expected --backend dask or ray")
+    if backend != "local" and address is None:
+        raise BadInput(f"--backend {backend}: expected --address of its scheduler beside it")
+    yield from BACKENDS[backend](function, calls, address, jobs)
+
+
+def parallel(function: Callable[..., Any], calls: Iterable[Call]) -> Iterator[Any]:
+    """The same on joblib's present backend."""
+    work = joblib.Parallel(return_as="generator_unordered", batch_size=1)
+    yield from work(joblib.delayed(function)(*call) for call in calls)
+
+
+def on_processes(
+    function: Callable[..., Any], calls: Iterable[Call], _: str | None, jobs: int | None
+) -> Iterator[Any]:
+    """On processes of this machine; with one job, on this one."""
+    with joblib.parallel_config("loky", n_jobs=joblib.cpu_count() if jobs is None else jobs):
+        try:
+            yield from parallel(function, calls)
+        except TerminatedWorkerError:
+            raise BadInput(
+                "a worker was killed, perhaps for want of memory; try fewer --jobs. The runs that have ended are kept"
+            ) from None
+
+
+def on_dask(
+    function: Callable[..., Any], calls: Iterable[Call], address: str | None, jobs: int | None
+) -> Iterator[Any]:
+    """On the Dask cluster whose scheduler has this address."""
+    distributed = installed("distributed", "dask")
+    try:
+        client = distributed.Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--address {address}: no Dask scheduler answers: {error}") from None
+    with client, joblib.parallel_config("dask", n_jobs=-1 if jobs is None else jobs, client=client):
+        yield from parallel(function, calls)
+
+
+def on_ray(
+    function: Callable[..., Any], calls: Iterable[Call], address: str | None, jobs: int | None
+) -> Iterator[Any]:
+    """On the Ray cluster of this address; `local` starts one on this machine and ends it afterwards."""
+    ray = installed("ray", "ray")
+    try:
+        ray.init(address, num_cpus=jobs if address == "local" else None, log_to_driver=False, logging_level="error")
+    except (ConnectionError, ValueError) as error:
+        raise BadInput(f"--address {address}: no Ray cluster answers: {error}") from None
+    try:
+        remote = ray.remote(function)
+        waiting = iter(calls)
+        window = 2 * (int(ray.cluster_resources().get("CPU", 1)) if jobs is None else jobs)
+        running = [remote.remote(*call) for call in islice(waiting, window)]
+        while running:
+            (ended,), running = ray.wait(running)
+            running += [remote.remote(*call) for call in islice(waiting, 1)]
+            yield ray.get(ended)
+    finally:
+        ray.shutdown()
+
+
+def installed(module: str, backend: str) -> Any:
+    """A module that comes with an extra. Raises BadInput where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise BadInput(f"--backend {backend}: not installed; pip install 'slotstep[{backend}]'") from None
+
+
+BACKENDS: dict[str, Backend] = {"local": on_processes, "dask": on_dask, "ray": on_ray}
