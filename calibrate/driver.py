@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Protocol
+from typing import Any, Protocol
 
 from calibrate.agenda import HeapAgenda
 from calibrate.clock import Clock
@@ -36,7 +36,7 @@ class Executor(Protocol):
     def launch(self, batch: Batch) -> object:
         """Have a batch run behind those launched before, and return at once; the result is for `collect`."""
 
-    def collect(self, handle: object) -> None:
+    def collect(self, handle: Any) -> object:
         """Wait until a launched batch has run; the oldest first."""
 
     def forget(self, seq: Sequence) -> None:

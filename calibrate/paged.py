@@ -20,8 +20,7 @@ from sim.scheduler import Scheduler
 class PagedExecutor(Generic[Handle]):
     """Runs the batches of `scheduler` on `engine`; `prompts` says which tokens a request begins with.
 
-    `outcomes` is told of each step what it brought. Raises CannotRun for a pool or a scheduler that the engine cannot
-    follow.
+    Raises CannotRun for a pool or a scheduler that the engine cannot follow.
     """
 
     def __init__(
@@ -29,7 +28,6 @@ class PagedExecutor(Generic[Handle]):
         scheduler: Scheduler,
         engine: Engine[Handle],
         prompts: Callable[[Request], array[int]],
-        outcomes: Callable[[Step, Outcome], None] | None = None,
     ) -> None:
         pool = scheduler.pool
         if not isinstance(pool, NumberedPool | NumberedPrefixPool):
@@ -46,27 +44,20 @@ class PagedExecutor(Generic[Handle]):
         self.pool = pool
         self.engine = engine
         self.prompts = prompts
-        self.outcomes = outcomes
         self.begun: set[int] = set()
         self.ended: list[Sequence] = []
         self.on_host: dict[int, list[int]] = {}
         self.host_free = list(range(engine.host_pages - 1, -1, -1))
-        self.steps: list[Step] = []  # launched and not collected
 
     def launch(self, batch: Batch) -> Handle:
         """Start the batch behind those launched before."""
         step = self.step(batch)
         self.end_gone()
-        handle = self.engine.launch(step)
-        self.steps.append(step)
-        return handle
+        return self.engine.launch(step)
 
-    def collect(self, handle: Handle) -> None:
-        """Wait for the oldest batch in flight."""
-        outcome = self.engine.collect(handle)
-        step = self.steps.pop(0)
-        if self.outcomes is not None:
-            self.outcomes(step, outcome)
+    def collect(self, handle: Handle) -> Outcome:
+        """Wait for the oldest batch in flight; what it brought."""
+        return self.engine.collect(handle)
 
     def forget(self, seq: Sequence) -> None:
         """A sequence has ended; the engine hears of it once the scheduler has let go of it."""

@@ -1,0 +1,173 @@
+"""From measured points to the cost of a step: tables read off the grid, and how far they are from every point.
+
+Every batch of decodes is a line in their mean context, every size of chunk a line in its start; what both have in
+common, the matrix products of so many tokens, is the dense table. A chunk that starts at 0 reads itself, on average
+half of it, as a later one would read what came before; the rest of its time is dense. Mixed steps are not fitted:
+they tell whether the parts add up. Ragged ones are held out. Knows no engine and no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from calibrate.points import Point
+from sim.cost import Curve
+from sim.table import table
+
+Floats = NDArray[np.float64]
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """ns = base + rise x position, at one batch or size."""
+
+    base: float
+    rise: float
+
+
+def tabulate(points: pd.DataFrame) -> Plain:
+    """The table, as `sim.table.table` reads it, of measured points (`calibrate.measured.by_point`).
+
+    Held-out points are not looked at. Raises ValueError without a decode point or without a chunk.
+    """
+    used = points[~points["held_out"]]
+    decodes = lines_of(used[used["kind"] == "decode"], "decodes", used_context)
+    chunks = lines_of(used[used["kind"] == "chunk"], "chunk_tokens", chunk_start)
+    if not decodes or not chunks:
+        raise ValueError("a table needs points of kind decode and of kind chunk")
+    dense = dense_of(decodes, chunks)
+    return {
+        "dense": {"at": list(dense), "ns": list(dense.values())},
+        "decode": {
+            "at": list(decodes),
+            "ns": [max(0.0, line.base - dense[batch]) for batch, line in decodes.items()],
+            "per_position": rising([line.rise for line in decodes.values()]),
+        },
+        "chunk": {
+            "at": list(chunks),
+            "ns": [max(0.0, line.base - dense[size]) for size, line in chunks.items()],
+            "per_position": rising([line.rise for line in chunks.values()]),
+        },
+    }
+
+
+def lines_of(points: pd.DataFrame, by: str, position: Any) -> dict[int, Line]:
+    """The line of each batch or size, in order; one with a single position rises as the one before, by size."""
+    found: dict[int, Line] = {}
+    before: tuple[int, Line] | None = None
+    for size in sorted({int(value) for value in points[by]}):
+        alike = points[points[by] == size]
+        at = np.array(
+            [position(point, row) for point, row in zip(alike["point"], alike.to_dict("records"), strict=True)]
+        )
+        lasts = alike["duration_ns"].to_numpy(np.float64)
+        if len(set(at.tolist())) > 1:
+            line = fitted(at, lasts)
+        elif before is None:
+            line = Line(float(lasts.mean()), 0.0)
+        else:
+            rise = before[1].rise * size / before[0]
+            line = Line(max(0.0, float((lasts - rise * at).mean())), rise)
+        found[size] = line
+        before = size, line
+    return found
+
+
+def fitted(at: Floats, lasts: Floats) -> Line:
+    """The line nearest to some durations, relatively, that neither falls nor starts below 0."""
+    columns = np.column_stack([np.ones(len(at)), at / max(at.max(), 1.0)])
+    (base, rise), _ = nnls(columns / lasts[:, None], np.ones(len(at)))
+    return Line(float(base), float(rise) / max(float(at.max()), 1.0))
+
+
+def dense_of(decodes: Mapping[int, Line], chunks: Mapping[int, Line]) -> dict[int, float]:
+    """Matrix products by tokens: never more than what a step of so many tokens took without any context."""
+    own = {size: max(line.base - line.rise * size / 2, line.base / 2) for size, line in chunks.items()}
+    sizes, of_chunks = np.array(list(own), np.float64), np.array(list(own.values()))
+    batches, of_decodes = np.array(list(decodes), np.float64), np.array([line.base for line in decodes.values()])
+    found: dict[int, float] = {}
+    for tokens in sorted({*decodes, *chunks}):
+        upper = []
+        if tokens in decodes:
+            upper.append(decodes[tokens].base)
+        if tokens in own:
+            upper.append(own[tokens])
+        if sizes.min() <= tokens <= sizes.max():
+            upper.append(float(np.interp(tokens, sizes, of_chunks)))
+        if batches.min() <= tokens <= batches.max():
+            upper.append(float(np.interp(tokens, batches, of_decodes)))
+        found[tokens] = min(upper)
+    floor = np.minimum.accumulate(np.array(list(found.values()))[::-1])[::-1]
+    return dict(zip(found, floor.tolist(), strict=True))
+
+
+def rising(values: list[float]) -> list[float]:
+    """The values, each at least the one before."""
+    return [float(value) for value in np.maximum.accumulate(np.array(values))]
+
+
+def used_context(_: Point, row: Mapping[str, Any]) -> float:
+    """The mean context of the decodes of a point, as it was measured."""
+    return float(row["context"]) / float(row["decodes"])
+
+
+def chunk_start(point: Point, _: Mapping[str, Any]) -> float:
+    """Where the chunk of a point starts."""
+    return float(point.chunks[0][0])
+
+
+def predicted(cost: Curve, points: pd.DataFrame) -> Floats:
+    """What each point costs, ns."""
+    return np.array(
+        [
+            float(cost.step(point.to_shape(context)))
+            for point, context in zip(points["point"], points["context"], strict=True)
+        ]
+    )
+
+
+def errors(cost: Curve, points: pd.DataFrame) -> pd.Series:
+    """Predicted over measured, less 1, by the point's name."""
+    found = predicted(cost, points) / points["duration_ns"].to_numpy(np.float64) - 1
+    return pd.Series(found, index=points["name"].to_list())
+
+
+def left_out(points: pd.DataFrame) -> dict[str, float]:
+    """How far off each decode and chunk point is in a table made without it, or how unsure it is, if that is more."""
+    used = points[~points["held_out"] & points["kind"].isin(["decode", "chunk"])]
+    found: dict[str, float] = {}
+    for place in range(len(used)):
+        name = str(used["name"].iloc[place])
+        doubt = float(used["doubt"].iloc[place])
+        others = used.drop(used.index[place])
+        try:
+            cost = table(tabulate(others))
+        except ValueError:
+            found[name] = doubt
+            continue
+        found[name] = max(doubt, abs(float(errors(cost, used.iloc[[place]]).iloc[0])))
+    return found
+
+
+def residuals(cost: Curve, points: pd.DataFrame) -> Plain:
+    """Mean and largest relative error of each kind of grid point, and of the held-out ones."""
+    found: Plain = {}
+    off = errors(cost, points).abs().to_numpy(np.float64)
+    for kind in ("decode", "chunk", "mixed", "ragged"):
+        chosen = off[(points["kind"] == kind).to_numpy()]
+        if len(chosen):
+            name = "held_out" if kind == "ragged" else kind
+            found |= {
+                f"{name}_mean": float(chosen.mean()),
+                f"{name}_max": float(chosen.max()),
+                f"{name}_n": len(chosen),
+            }
+    return found
