@@ -80,7 +80,7 @@ class Executor:
             slots=options.slots,
             longest=self.longest,
             buckets=self.buckets,
-            workspace=getattr(attend, "workspace_bytes", 0),
+            workspace=attend.workspace_bytes(options.token_budget, self.longest),
         )
         self.pages = self.plan.pages
         self.tokens = TokenStore(self.longest, shape.vocabulary, self.device)
@@ -132,8 +132,10 @@ class Executor:
         rows = [step.rows[place] for place in order]
         bucket = self.fixed.bucket(len(rows)) if rows[-1].count == 1 else None
         layout = layout_of(rows, self.page_size, bucket)
-        arrivals = [placed for row in rows if (placed := self.tokens.place(row.request)) is not None]
+        for row in rows:
+            self.tokens.place(row.request)
         packed = self.packed(rows, layout)
+        arrivals = self.tokens.arrivals(row.request for row in rows)
         pending = self.lane.submit(partial(self.run, step, layout, packed, arrivals, bucket is not None))
         for row in rows:
             self.tokens.known[row.request] += row.yields

@@ -22,6 +22,9 @@ class Attention(Protocol):
 
     capturable: bool
 
+    def workspace_bytes(self, tokens: int, longest: int) -> int:
+        """Most bytes it needs beside its answers, in steps of so many positions of sequences so long."""
+
     def prepare(self, batch: Ragged) -> None:
         """Once a pass, before the first layer."""
 

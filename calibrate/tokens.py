@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -43,17 +43,17 @@ class TokenStore:
         self.prompts[request] = held.pin_memory() if self.tokens.is_cuda else held
         self.known[request] = len(tokens)
 
-    def place(self, request: int) -> tuple[int, Tensor] | None:
-        """Give a request its row before its first step; returns what `device_write` then needs."""
-        if request in self.rows:
-            return None
-        if self.free:
-            row = self.free.pop()
-        else:
-            row = self.used
-            self.used += 1
-        self.rows[request] = row
-        return row, self.prompts.pop(request)
+    def place(self, request: int) -> None:
+        """Give a request its row, if it has none: before its first step."""
+        if request not in self.rows:
+            if not self.free:
+                self.free.append(self.used)
+                self.used += 1
+            self.rows[request] = self.free.pop()
+
+    def arrivals(self, requests: Iterable[int]) -> list[tuple[int, Tensor]]:
+        """Of these the prompts that are still on the host, with their rows, for `device_write`; each once."""
+        return [(self.rows[request], self.prompts.pop(request)) for request in requests if request in self.prompts]
 
     def end(self, request: int) -> None:
         """Forget a request; raises ValueError for one that has not begun."""

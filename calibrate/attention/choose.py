@@ -24,7 +24,7 @@ def choose_attention(
         usable = device.type == "cuda" and installed("triton") and shape.head_size in (16, 32, 64, 128, 256)
         name = "triton" if usable else "torch"
     if name == "torch":
-        return name, GatherAttention()
+        return name, GatherAttention(shape, dtype.itemsize)
     if not installed(name):
         raise CannotRun(f"attention {name}: {name} is not installed; expected torch, or pip install {PACKAGES[name]}")
     if name == "triton":

@@ -19,13 +19,15 @@ class FlashInferAttention:
     capturable = False
     """It plans on the host for the lengths of each pass."""
 
-    workspace_bytes = WORKSPACE
-
     def __init__(self, shape: ModelShape, dtype: torch.dtype, device: torch.device) -> None:
         self.shape = shape
         self.dtype = dtype
         scratch = torch.empty(WORKSPACE, dtype=torch.uint8, device=device)
         self.wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(scratch, kv_layout="HND")
+
+    def workspace_bytes(self, tokens: int, longest: int) -> int:
+        """Its scratch, whatever the step."""
+        return WORKSPACE
 
     def prepare(self, batch: Ragged) -> None:
         """Plan a pass: whose queries, whose pages, and how full the last page of each row is."""

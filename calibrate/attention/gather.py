@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from calibrate.ragged import Ragged
+from calibrate.shape import ModelShape
 
 
 class GatherAttention:
@@ -18,6 +19,16 @@ class GatherAttention:
 
     capturable = False
     """It reads lengths on the host, so a captured graph would keep those of its capture."""
+
+    def __init__(self, shape: ModelShape, width: int) -> None:
+        """For a shape whose keys and values are `width` bytes each."""
+        self.shape = shape
+        self.width = width
+
+    def workspace_bytes(self, tokens: int, longest: int) -> int:
+        """One sequence's keys and values, gathered and for the moment once more; the mask of its chunk, twice."""
+        copies = 2 * longest * self.shape.kv_width * self.width
+        return 2 * copies + min(tokens, longest) * longest * (1 + self.width)
 
     def prepare(self, batch: Ragged) -> None:
         """Nothing to prepare."""

@@ -54,6 +54,10 @@ class PagedAttention:
         wanted = self.programs / (rows * self.shape.kv_heads)
         return 1 << max(0, min(round(log2(wanted)), MOST_SPLITS.bit_length() - 1))
 
+    def workspace_bytes(self, tokens: int, longest: int) -> int:
+        """What was allocated for splits: it depends on neither."""
+        return (self.parts.numel() + self.weights.numel()) * self.parts.itemsize
+
     def prepare(self, batch: Ragged) -> None:
         """Nothing to prepare: the kernels read the batch as it is."""
 

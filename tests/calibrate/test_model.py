@@ -101,7 +101,7 @@ def decoder(shape: ModelShape, weights: Any, pages: int = 24, page_size: int = 8
     cache.data.fill_(float("nan"))
     if triton:
         return Decoder(shape, weights, cache, PagedAttention(shape, 4, CPU, splits=2), fused, 256)
-    return Decoder(shape, weights, cache, GatherAttention(), plain, 256)
+    return Decoder(shape, weights, cache, GatherAttention(shape, 4), plain, 256)
 
 
 def served(model: Decoder, tokens: Tensor, pieces: list[int], table: list[int], start: int = 0) -> Tensor:
