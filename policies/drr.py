@@ -136,6 +136,10 @@ class DeficitRoundRobin(Order):
                 until, steps = sooner(until, inner_until), sooner(steps, inner_steps)
         return until, steps
 
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
+        """Why the tenant's queue would turn a newcomer away."""
+        return self.tenant(seq).queue.refusal(seq, now)
+
     def __len__(self) -> int:
         return len(self.waiting)
 

@@ -65,7 +65,7 @@ class MaxWait(Wrapper):
 
     def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
         """Whom the wrapped order names, but nobody who is overdue."""
-        return self.inner.displaced(head, (seq for seq in running if not self.overdue(seq, now)), now, step)
+        return super().displaced(head, (seq for seq in running if not self.overdue(seq, now)), now, step)
 
     def overdue(self, seq: Sequence, now: Nanoseconds) -> bool:
         """Whether it arrived longer ago than the cap."""

@@ -31,6 +31,7 @@ from policies import (
     shortest_prompt,
     sjf,
     srpt,
+    tenant_quota,
     tenant_rate,
     tenant_slots,
     vtc,
@@ -58,6 +59,7 @@ POLICIES: dict[str, Entry] = {
     "aging": aging.ENTRY,
     "tenant_slots": tenant_slots.ENTRY,
     "tenant_rate": tenant_rate.ENTRY,
+    "tenant_quota": tenant_quota.ENTRY,
     "reserved": reserved.ENTRY,
 }
 
@@ -80,7 +82,7 @@ def build(name: str, options: Mapping[str, object], seed: int) -> Order:
         if option.kind == "order":
             inner: Callable[[], Order] = partial(build, *choice(given[key]), seed)
             if inner().preempts and not entry.over_preemptive:
-                raise ValueError(f"{name}.{key} is preemptive; only max_wait takes such an order")
+                raise ValueError(f"{name}.{key} is preemptive; only max_wait and tenant_quota take such an order")
             given[key] = inner
     return entry.make(seed=seed, **given)
 

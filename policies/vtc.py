@@ -106,6 +106,10 @@ class VirtualTokenCounter(Order):
                 return until, sooner(steps, steps_until_passed(tenant, in_line, step))
         return until, steps
 
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
+        """Why the tenant's queue would turn a newcomer away."""
+        return self.tenant(seq).queue.refusal(seq, now)
+
     def __len__(self) -> int:
         return len(self.waiting)
 

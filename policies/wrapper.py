@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sim.policy import Order
 from sim.request import Nanoseconds, Sequence
@@ -30,6 +30,14 @@ class Wrapper(Order):
     def pop(self, seq: Sequence) -> None:
         """Leave it."""
         self.inner.pop(seq)
+
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
+        """Why it would turn a newcomer away."""
+        return self.inner.refusal(seq, now)
+
+    def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
+        """Whom it names."""
+        return self.inner.displaced(head, running, now, step)
 
     def __len__(self) -> int:
         return len(self.inner)

@@ -48,6 +48,10 @@ class Order(ABC):
     def pop(self, seq: Sequence) -> None:
         """A sequence leaves the queue, from whatever place."""
 
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
+        """Why a newcomer is turned away, empty if it is not: asked once, last of all, when it arrives."""
+        return ""
+
     @abstractmethod
     def __len__(self) -> int: ...
 

@@ -133,7 +133,7 @@ class Scheduler(Residents):
         index = self.log.add(request)
         seq = Sequence(request, index, self.evict_late, self.max_model_len)
         seq.pool = self.pool
-        complaint = self.refusal(seq)
+        complaint = self.refusal(seq, now)
         if complaint:
             self.log.reject(now, index, complaint)
             self.unsettled = False
@@ -169,7 +169,7 @@ class Scheduler(Residents):
             self.dequeue(seq, now)
             self.unsettled = len(self.running) < self.slots
 
-    def refusal(self, seq: Sequence) -> str:
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
         """Why this sequence is turned away: it could not run even alone, or too many wait; empty if it is not."""
         if seq.request.prompt >= self.max_model_len:
             return "prompt leaves no room for an output"
@@ -179,7 +179,7 @@ class Scheduler(Residents):
             return "prompt exceeds the token budget"
         if self.queue_limit is not None and self.waiting.count >= self.queue_limit:
             return "queue is full"
-        return ""
+        return self.order.refusal(seq, now)
 
     def plan(self, now: Nanoseconds) -> Batch:
         """What the next step computes; a batch with `tokens` 0 when there is nothing to do.

@@ -89,7 +89,9 @@ def test_under_a_cap_the_overdue_keep_their_slots():
 
 @pytest.mark.parametrize("name", ["vtc", "drr", "fair", "aging", "tenant_slots", "tenant_rate", "reserved"])
 def test_other_wrappers_take_no_preemptive_order(name):
-    with pytest.raises(ValueError, match=f"{name}.order is preemptive; only max_wait takes such an order"):
+    with pytest.raises(
+        ValueError, match=f"{name}.order is preemptive; only max_wait and tenant_quota take such an order"
+    ):
         build(name, {"order": {"srpt": {"preemptive": True}}}, 0)
 
 
