@@ -15,7 +15,7 @@ def served(sent, **options):
 
 
 def test_the_third_within_a_window_is_rejected():
-    # Two in any 10 ns. a1 at 0 and a2 at 4 get in; a3 at 9 is over; at 10 a1 counts no more, at 13 a2 and a4 still do,
+    # Two in any 10 ns. a1 at 0 and a2 at 4 get in; a3 at 9 is over; at 10 a1 counts no more; at 13 a2 and a4 do,
     # at 14 only a4; what was rejected took no place.
     arrivals = {"a1": 0, "a2": 4, "a3": 9, "a4": 10, "a5": 13, "a6": 14}
     log = served([job(name, 1, arrival=at) for name, at in arrivals.items()], requests=2, window=10)
