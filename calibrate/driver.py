@@ -44,7 +44,7 @@ class Executor(Protocol):
 
 
 class Driver:
-    """Runs one engine from the first request to the end of the last.
+    """Runs one engine from the first request to the end of the last; time begins with `run`.
 
     `pace` is what it did with its own time. `progress` is told after each step how many requests have ended.
     """
@@ -67,12 +67,14 @@ class Driver:
         self.flying: deque[tuple[Batch, object]] = deque()
         self.must_plan = False
         self.wake = 0
+        self.zero: Nanoseconds = 0
         self.instant: Nanoseconds = 0
 
     def run(self) -> EventLog:
         """Serve every request; returns the log, whose accounts have been checked."""
-        self.instant = self.agenda.now = self.clock.now()
+        self.zero = self.clock.now()
         self.clients.start(self.agenda, self.send)
+        self.instant = self.now()
         while True:
             self.catch_up(self.instant + 1)
             if self.must_plan:
@@ -83,6 +85,10 @@ class Driver:
                 break
         self.scheduler.check()
         return self.scheduler.log
+
+    def now(self) -> Nanoseconds:
+        """Nanoseconds since the run began."""
+        return self.clock.now() - self.zero
 
     def catch_up(self, before: Nanoseconds) -> None:
         """All that is due before an instant happens, at its own time; then it is that instant, or the one before."""
@@ -96,8 +102,8 @@ class Driver:
         due = self.agenda.next()
         if due is None:
             return False
-        self.clock.sleep_until(due)
-        self.instant = self.clock.now()
+        self.clock.sleep_until(self.zero + due)
+        self.instant = self.now()
         self.pace.woke(self.instant - due)
         return True
 
@@ -123,7 +129,7 @@ class Driver:
         """The oldest step in flight has ended: take its results; the one behind it starts."""
         batch, handle = self.flying.popleft()
         self.executor.collect(handle)
-        ended = self.clock.now()
+        ended = self.now()
         began = perf_counter_ns()
         self.catch_up(ended)
         self.instant = self.agenda.now = ended
@@ -151,7 +157,7 @@ class Driver:
     def send(self, request: Request) -> bool:
         """A request enters at its own time; whether it was taken, not rejected."""
         seq = self.scheduler.submit(request, self.agenda.now)
-        self.pace.received(self.clock.now() - self.agenda.now)
+        self.pace.received(self.now() - self.agenda.now)
         if not self.flying:
             self.must_plan = True
         if seq is None:

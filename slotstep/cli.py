@@ -19,6 +19,7 @@ from slotstep import (
     calibrate_commands,
     policy_commands,
     profile_commands,
+    replay_commands,
     report_commands,
     sweep_commands,
     trace_commands,
@@ -42,6 +43,7 @@ app.add_typer(traces_app, name="trace")
 app.add_typer(calibrate_commands.calibrate_app, name="calibrate")
 app.command()(policy_commands.policies)
 app.command()(profile_commands.profiles)
+app.command()(replay_commands.replay)
 app.command()(report_commands.report)
 trace_commands.register(traces_app)
 sweep_commands.register(app)

@@ -17,6 +17,7 @@ from policies import routers, victims
 from sim import cost as costs
 from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
+from sim.pages import NumberedPool, NumberedPrefixPool
 from sim.policy import Admission, Optimistic, Order, Policy, Reserve, Victim
 from sim.prefix import PrefixPool
 from sim.quantile import Quantile
@@ -115,10 +116,10 @@ def check(scenario: Scenario) -> None:
     check_workload(scenario, scenario.workload)
 
 
-def scheduler(scenario: Scenario) -> Scheduler:
+def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     """A scheduler of the scenario's engine and policy, with nothing in it; raises BadInput if they do not fit.
 
-    Contiguous memory is a pool of single positions.
+    Contiguous memory is a pool of single positions. `numbered`: pages have numbers, as a real engine needs them.
     """
     engine = scenario.engine
     contiguous = engine.memory == "contiguous"
@@ -133,9 +134,10 @@ def scheduler(scenario: Scenario) -> Scheduler:
             return StaticScheduler(
                 policy, PagePool(pages, size), slots=engine.slots, queue_limit=scenario.limits.queue
             )
-        pool = PagePool(pages, size)
+        pool = (NumberedPool if numbered else PagePool)(pages, size)
         if engine.share is not None:
-            pool = PrefixPool(pages, size, engine.share, repr((engine.model, engine.positions)))
+            kind = NumberedPrefixPool if numbered else PrefixPool
+            pool = kind(pages, size, engine.share, repr((engine.model, engine.positions)))
         return Scheduler(
             policy,
             pool,
