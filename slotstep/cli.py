@@ -17,6 +17,7 @@ import typer
 
 from slotstep import (
     calibrate_commands,
+    check_commands,
     policy_commands,
     profile_commands,
     replay_commands,
@@ -45,6 +46,7 @@ app.command()(policy_commands.policies)
 app.command()(profile_commands.profiles)
 app.command()(replay_commands.replay)
 app.command()(report_commands.report)
+app.command()(check_commands.check)
 trace_commands.register(traces_app)
 sweep_commands.register(app)
 
