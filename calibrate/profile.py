@@ -156,7 +156,7 @@ def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
     """A curve of the kernel from its coefficients by name; raises ValueError for what it does not take."""
     if kind not in CURVES:
         raise ValueError(f"{kind}: unknown kind of curve; expected one of {', '.join(CURVES)}")
-    known = [each.name for each in fields(CURVES[kind]) if each.init]
+    known = [each.name for each in fields(CURVES[kind])]
     try:
         known_keys(coefficients, known)
         for key, value in coefficients.items():

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import isfinite, sqrt
 from typing import Protocol
@@ -125,15 +126,18 @@ class Curve(ABC):
     host: float = 0.0
     overlapped_host: float = 0.0
     raggedness: float = 0.0
-    least: Nanoseconds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name) if each.init else None
+            value = getattr(self, each.name)
             if isinstance(value, int | float) and (not isfinite(value) or value < 0):
                 unit = "" if each.name == "raggedness" else " ns"
                 raise ValueError(f"{each.name} is {value}{unit}; expected 0 or more")
-        object.__setattr__(self, "least", max(1, round(self.host + self.overlapped_host)))
+
+    @cached_property
+    def least(self) -> Nanoseconds:
+        """The host's part alone, and at least 1."""
+        return max(1, round(self.host + self.overlapped_host))
 
     @abstractmethod
     def fixed(self, shape: Shape) -> float:
