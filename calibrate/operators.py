@@ -88,7 +88,7 @@ def read(folder: Path, model: Anatomy, tensor_parallel: int = 1, attention: Path
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
     if find(folder, "dense"):
-        return llmservingsim(folder, model, attention)
+        return llmservingsim(folder, model, tensor_parallel, attention)
     if find(folder, "layers"):
         return llmservingsim_v0(folder, model, tensor_parallel, attention)
     if find(folder, "mlp"):
@@ -96,7 +96,7 @@ def read(folder: Path, model: Anatomy, tensor_parallel: int = 1, attention: Path
     raise ValueError(f"{folder}: found none of dense.csv, layers.csv and mlp.csv, plain or gzipped")
 
 
-def llmservingsim(folder: Path, model: Anatomy, attention: Path | None = None) -> Operators:
+def llmservingsim(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
     """LLMServingSim's layout."""
     dense = summed(folder, "dense", LLMSERVINGSIM, model, "layer", "tokens", "time_us", 1e3)
     if model.experts:
@@ -118,7 +118,7 @@ def llmservingsim(folder: Path, model: Anatomy, attention: Path | None = None) -
             "ns": found["time_us"] * 1e3 * model.layers,
         }
     )
-    return Operators("LLMServingSim", dense, sequences, parts, ())
+    return Operators("LLMServingSim", dense, sequences, parts, ("all-reduce",) if tensor_parallel > 1 else ())
 
 
 def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import PchipInterpolator
 
 from calibrate.compose import Composed, knots, lines, never_falling, rounded
 from sim.cost import Shape
@@ -61,7 +62,7 @@ def compose_sums(steps: pd.DataFrame) -> Composed:
 def chunk(sizes: Any, attention: Any) -> dict[str, list[float]]:
     """Lines of a chunk's attention: its own as given, the rise with its start from prompts twice as long."""
     launch = attention[0]
-    twice = np.interp(2 * sizes, sizes, attention)
+    twice = PchipInterpolator(sizes, attention)(np.minimum(2 * sizes, sizes[-1]))
     rise = np.maximum(twice - 2 * attention + launch, 0) / sizes
     inside = 2 * sizes <= sizes[-1]
     rise[~inside] = rise[inside][-1] * sizes[~inside] / sizes[inside][-1]

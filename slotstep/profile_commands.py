@@ -27,7 +27,8 @@ def profiles(
     from rich.console import Console
     from rich.table import Column, Table
 
-    table = Table(Column("profile", no_wrap=True), "device", "model", "error", "content", box=box.SIMPLE)
+    whole = [Column(name, no_wrap=True) for name in ("profile", "content")]
+    table = Table(whole[0], "device", "model", "mean error", whole[1], box=box.SIMPLE)
     for each in listed:
         table.add_row(each.name, each.content["device"], model(each), error(each), each.sha256[:12])
     Console().print(table)
@@ -41,6 +42,7 @@ def model(profile: Profile) -> str:
 
 
 def error(profile: Profile) -> str:
-    """The residuals in words, relative ones in percent."""
+    """The mean residuals in words."""
     residuals: Mapping[str, Any] = profile.content["residuals"] or {}
-    return ", ".join(f"{key.replace('_', ' ')} {value:.1%}" for key, value in residuals.items() if value < 1) or "-"
+    means = {key.removesuffix("_mean"): value for key, value in residuals.items() if key.endswith("_mean")}
+    return ", ".join(f"{key.replace('_', ' ')} {value:.1%}" for key, value in means.items()) or "-"

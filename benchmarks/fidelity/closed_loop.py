@@ -1,0 +1,112 @@
+"""Mean TPOT of TensorRT-LLM on one H100 at a closed-loop concurrency, against the shipped profile of that engine.
+
+    python -m benchmarks.fidelity.closed_loop DATA
+
+Llama-3.1-8B; prompts and outputs of one length each, 42 rows. Nothing is fitted: the profile is made of kernel times,
+the engine has its documented defaults (8,192 tokens a step, no prompt cut in pieces) and a slot for every client. How
+many requests were measured is not stated: each client sends ROUNDS. The measured times to first token are not
+compared: they do not rise with the concurrency, and nobody says how they were taken.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+import slotstep
+from benchmarks.fidelity.rows import Row, markdown
+from calibrate.profile import named
+from sim.cost import Shape
+
+SUITE = "closed loop, TensorRT-LLM on H100"
+PROFILE = "h100-llama-3.1-8b-trtllm"
+FILE = "profiles/aiconfigurator/measured_llama8b.csv.gz"
+ROUNDS = 10
+
+
+def measured(data: Path) -> pd.DataFrame:
+    """The rows of one H100."""
+    found = pd.read_csv(data / FILE)
+    return found[(found["system"] == "h100_sxm") & (found["tp_size"] == 1)].reset_index(drop=True)
+
+
+def simulated(prompt: int, output: int, clients: int, rounds: int = ROUNDS) -> float:
+    """Mean TPOT, seconds, of so many clients that each send the next request when the last has ended."""
+    request = {"prompt": prompt, "output": output}
+    scenario = slotstep.parse(
+        {
+            "workload": {"requests": [request] * (clients * rounds)},
+            "clients": {"closed": {"clients": clients}},
+            "engine": {"slots": clients, "token_budget": 8192, "chunked": False, "pages": clients * 512},
+            "cost": {"profile": PROFILE},
+        }
+    )
+    return float(scenario.run().requests["tpot_s"].mean())
+
+
+def decode_alone(prompt: int, output: int, clients: int) -> float:
+    """Seconds of a decode step of all clients at their mean context: what the decode table alone would say."""
+    shape = Shape()
+    shape.decodes, shape.context = clients, clients * (prompt + output // 2)
+    return named(PROFILE).cost().step(shape) / 1e9
+
+
+def rows(data: Path) -> list[Row]:
+    """The simulated closed loop beside every measured row."""
+    made = []
+    for prompt, output, clients, seconds in cases(measured(data)):
+        run = f"{clients} clients, {prompt} in, {output} out"
+        made.append(Row(SUITE, run, "tpot_s", "mean", seconds, simulated(prompt, output, clients)))
+    return made
+
+
+def cases(table: pd.DataFrame) -> list[tuple[int, int, int, float]]:
+    """(prompt, output, clients, measured seconds per token) of each row."""
+    counts = table[["isl", "osl", "conc"]].astype(int).to_numpy().tolist()
+    seconds = (table["silicon_tpot_ms"] / 1e3).tolist()
+    return [(*sizes, time) for sizes, time in zip(counts, seconds, strict=True)]
+
+
+def by_concurrency(data: Path, made: Sequence[Row]) -> pd.DataFrame:
+    """The errors at each concurrency: simulated, and what the decode table alone would miss."""
+    table = measured(data)
+    found = pd.DataFrame(
+        {
+            "clients": table["conc"].astype(int),
+            "simulated": [row.error for row in made],
+            "decode alone": [
+                decode_alone(prompt, output, clients) / seconds - 1
+                for prompt, output, clients, seconds in cases(table)
+            ],
+        }
+    )
+    grouped = found.groupby("clients")
+    return pd.DataFrame(
+        {
+            "rows": grouped.size(),
+            "mean size": grouped["simulated"].agg(lambda errors: errors.abs().mean()),
+            "worst": grouped["simulated"].agg(lambda errors: errors.abs().max()),
+            "signed": grouped["simulated"].mean(),
+            "decode alone": grouped["decode alone"].mean(),
+        }
+    )
+
+
+def main() -> None:
+    """Print every row, and the errors by concurrency."""
+    data = Path(sys.argv[1])
+    made = rows(data)
+    print(markdown(made))
+    print(
+        by_concurrency(data, made)
+        .map(lambda value: f"{value:.1%}" if isinstance(value, float) else value)
+        .to_string()
+    )
+    print(f"mean size of the error over {len(made)} rows: {sum(abs(row.error) for row in made) / len(made):.1%}")
+
+
+if __name__ == "__main__":
+    main()
