@@ -29,6 +29,9 @@ MOST_TENANTS = 20
 DOMINANT = 0.5
 """The share of the hit tokens from which on one prompt is said to dominate them."""
 MOST_REPLICAS = 20
+GROWS = (
+    "the queue grew to the last arrival. The latencies are those of a run of this length; a longer one's are longer."
+)
 
 
 def summary_table(summary: Mapping[str, Any]) -> Group:
@@ -38,6 +41,8 @@ def summary_table(summary: Mapping[str, Any]) -> Group:
     with the most requests, and a line says how many are not.
     """
     parts: list[RenderableType] = [_title(summary), Text(), _facts(summary), latency_table(summary)]
+    if summary["queue_grows"]:
+        parts.append(Text(f"Unstable: {GROWS}", style="bold"))
     if len(summary["tenants"]) > 1:
         parts.extend(_tenants(summary["tenants"]))
     if len(summary["replicas"]) > 1:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from reports.contest import ENGINE, LATENCIES, NEVER, Contest, Metric, Summary, hold
-from reports.overview import what_became
+from reports.overview import GROWS, what_became
 from reports.units import ABSENT, duration, percent, printable, significant
 
 
@@ -42,7 +42,7 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
         equal = [c.metric.subject for c in everything if c.all_equal and c.cells[0] != ABSENT]
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
-    return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names)
+    return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names) + _unstable(runs, names)
 
 
 def _of_latency(mean: Contest, p99: Contest, names: Sequence[str]) -> list[str]:
@@ -148,6 +148,11 @@ def _left_out(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
         f"{_joined(whose)}: {said}. Latencies cover only requests that got that far."
         for said, whose in concerned.items()
     ]
+
+
+def _unstable(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
+    growing = [name for name, run in zip(names, runs, strict=True) if run["queue_grows"]]
+    return [f"{_joined(growing)}: unstable, {GROWS}"] if growing else []
 
 
 def _joined(names: Sequence[str]) -> str:

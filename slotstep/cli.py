@@ -147,12 +147,22 @@ def compare(
     trace: TraceFile = None,
     out: Folder = None,
     as_json: AsJson = False,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Repeat on so many seeds, and say what is more than luck: intervals and verdicts."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Seeds at once; as many as there are cores.")] = None,
 ) -> None:
     """Simulate several policies on the same requests and compare them."""
     from slotstep.result import save_all
 
     loaded = open_scenario(scenario, settings, trace)
     names = policy_names(policies)
+    if seeds is not None:
+        replicate(loaded, names, seeds, jobs, out, as_json)
+        return
+    if jobs is not None:
+        raise typer.BadParameter("needs --seeds", param_hint="--jobs")
     scenarios = [loaded.with_policy(name) for name in names]
     results = simulate(scenarios, [out / name for name in names] if out else [])
     if out:
@@ -231,6 +241,28 @@ def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Res
         with Meter(scenario.policy.name, len(workload.requests)) as meter:
             results.append(engine.run(scenario, workload, meter))
     return results
+
+
+def replicate(
+    scenario: Scenario, names: Sequence[str], seeds: int, jobs: int | None, out: Path | None, as_json: bool
+) -> None:
+    """Compare policies over several seeds; into `out` goes replications.json."""
+    from reports import files, replicated
+    from slotstep.progress import Meter
+    from slotstep.replications import replicate as repeated
+    from slotstep.result import prepare
+
+    if out:
+        prepare(out)
+    with Meter("seeds", seeds, "seeds") as meter:
+        found = repeated(scenario, names, seeds, jobs, meter)
+    content = {"scenario": scenario.name, **replicated.replicated_json(found)}
+    if out:
+        say(f"written to {files.write_json(out / 'replications.json', content)}")
+    if as_json:
+        print_json(content)
+    else:
+        show(replicated.replicated_table(found))
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim import metrics
+from sim import metrics, stability
 from sim.coverage import beyond
 from sim.events import EventLog
 from sim.sessions import SessionCounts
@@ -65,8 +65,16 @@ class Result:
             "profile": self.measured,
             "remarks": list(self.remarks),
             **metrics.summary(self.logs, objectives or None),
+            "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
         }
+
+    @cached_property
+    def queue_grows(self) -> bool | None:
+        """Whether the queue grows to the end, so that nothing is steady; None where requests wait for answers."""
+        crowd = self.scenario.clients
+        reactive = self.sessions is not None or (crowd is not None and crowd.closed is not None)
+        return None if reactive else stability.grows(self.logs)
 
     @property
     def measured(self) -> dict[str, Any] | None:

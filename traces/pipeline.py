@@ -21,7 +21,7 @@ from traces.synthetic.arrivals import Arrivals
 from traces.synthetic.parser import ARRIVALS, arrivals
 from traces.synthetic.streams import Stream
 
-DURATIONS = LAW_DURATIONS | {"between", "warm_up", "jitter"}
+DURATIONS = LAW_DURATIONS | {"between", "warm_up", "jitter", "resample"}
 
 Sessions = Mapping[str, str]
 Apply = Callable[[Sequence[Request], Stream, Sessions], list[Request]]
@@ -134,6 +134,7 @@ TRANSFORMS: dict[str, Callable[[Any, str], Apply]] = {
     "warm_up": _of_value(transforms.warm_up),
     "thin": _drawn(transforms.thin),
     "sample": _sample,
+    "resample": _drawn(transforms.resample),
     "shuffle_lengths": _shuffle,
     "cap_lengths": _cap,
     "redraw_arrivals": _redraw,

@@ -7,6 +7,7 @@ drawn comes from a stream given by the caller.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -92,6 +93,32 @@ def sample(
     """
     known = sessions or {}
     return _chosen(requests, "sample", share, stream, lambda request: known.get(request.id, request.id))
+
+
+def resample(requests: Sequence[Request], length: Nanoseconds, stream: Stream) -> list[Request]:
+    """Other requests like these: stretches of `length` nanoseconds of them, drawn at random with replacement.
+
+    The circular block bootstrap (Politis and Romano 1992): a stretch may begin anywhere and goes on at the start
+    where it reaches the end, so each request is as likely as any other; what lies together within `length` stays
+    together. As many stretches as fit the time from 0 to the last arrival, at least one. The request `a` in the
+    third stretch is `a#3`. Raises BadInput for a length below 1 ns, or when no request is left.
+    """
+    whole_within("resample", length, least=1, most=LATEST)
+    span = requests[-1].arrival + 1 if requests else 1
+    arrivals = [request.arrival for request in requests]
+    length = min(length, span)
+    stretches = max(round(span / length), 1)
+    starts = stream.generator().integers(0, span, stretches).tolist()
+    drawn = []
+    for place, start in enumerate(starts):
+        first, end = bisect_left(arrivals, start), bisect_left(arrivals, start + length)
+        again = bisect_left(arrivals, start + length - span)
+        for shift, chosen in ((start, requests[first:end]), (start - span, requests[:again])):
+            drawn += [
+                replace(request, id=f"{request.id}#{place + 1}", arrival=request.arrival - shift + place * length)
+                for request in chosen
+            ]
+    return _some(drawn, "resample", "no request came in the stretches that were drawn")
 
 
 def shuffle_lengths(requests: Sequence[Request], stream: Stream) -> list[Request]:

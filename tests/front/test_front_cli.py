@@ -24,7 +24,17 @@ scenario policy seed log_sha256 steps makespan_s occupancy preemptions goodput_p
 slot_seconds pages tokens tokens_per_slot_step attainment rates wait_s ttft_s tpot_s itl_s e2e_s tenants
 """
 LEDGER = "bought decode prefill recomputed wasted held no_demand no_memory no_budget blocked limited"
-BESIDE = ["rejections", "max_itl_s", "preset", "cache", "client_wait_s", "replicas", "remarks", "profile"]
+BESIDE = [
+    "rejections",
+    "max_itl_s",
+    "preset",
+    "cache",
+    "client_wait_s",
+    "replicas",
+    "remarks",
+    "profile",
+    "queue_grows",
+]
 NESTED = {
     "requests": "injected finished rejected timed_out cancelled waiting running",
     "slot_steps": LEDGER,

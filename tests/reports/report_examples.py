@@ -91,6 +91,7 @@ def a_run(policy: str = "fcfs", **changes: Any) -> dict[str, Any]:
         "e2e_s": latency(0.0215, 0.12, n=8),
         "tenants": {"default": tenant(8, 0.001)},
         "replicas": [],
+        "queue_grows": None,
     }
     return run | changes
 

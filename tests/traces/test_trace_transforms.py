@@ -1,6 +1,8 @@
 """Requests to requests: exact division of time, prefixes and slices."""
 
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 
 from sim.request import Request
 from traces import BadInput
-from traces.transforms import between, first, scale_rate
+from traces.synthetic.streams import Stream
+from traces.transforms import between, first, resample, scale_rate
 
 
 def at(*arrivals):
@@ -115,3 +118,32 @@ def test_an_impossible_or_empty_slice_is_refused(start, end, expected):
 def test_nothing_has_no_first():
     with pytest.raises(BadInput, match=r"^first: no request to take$"):
         first([], 3)
+
+
+def test_resampling_draws_stretches_that_keep_together_what_lies_together():
+    requests = at(*(1000 * burst + place for burst in range(20) for place in range(3)))
+    drawn = resample(requests, 1000, Stream(5, "resample"))
+    assert arrivals(drawn) == sorted(arrivals(drawn))
+    assert len({request.id for request in drawn}) == len(drawn)
+    # A stretch of one period holds one whole burst, wherever it begins, but for one that is cut in two.
+    assert 3 * 19 - 3 <= len(drawn) <= 3 * 19
+    assert {request.prompt for request in drawn} < {request.prompt for request in requests}
+    assert resample(requests, 1000, Stream(5, "resample")) == drawn
+    assert resample(requests, 1000, Stream(6, "resample")) != drawn
+
+
+def test_a_stretch_as_long_as_all_is_all_turned_round():
+    requests = at(0, 10, 20, 30)
+    drawn = resample(requests, 10**6, Stream(1, "resample"))
+    gaps = [later - earlier for earlier, later in pairwise(arrivals(drawn))]
+    assert sorted(request.prompt for request in drawn) == [1, 2, 3, 4]
+    assert all(gap in (10, 1) for gap in gaps)
+
+
+def test_every_request_is_as_likely_as_any_other():
+    requests = at(*range(0, 1000, 10))
+    counts = Counter(request.prompt for seed in range(200) for request in resample(requests, 100, Stream(seed, "r")))
+    assert set(counts) == set(range(1, 101))
+    # Each is in a stretch with probability 0.1, ten stretches, 200 draws.
+    assert all(150 < count < 260 for count in counts.values())
+    assert min(counts[place] for place in (1, 2, 99, 100)) > 150

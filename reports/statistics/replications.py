@@ -1,0 +1,136 @@
+"""Replications: each policy on the same seeds, and what can be said of every metric and every difference.
+
+A run is what it measured, request by request in the order of arrival: NaN where a metric is not defined (the TPOT of
+one token), infinite where it never came (a request that was rejected or timed out).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.statistics.intervals import CONFIDENCE, Estimate, mean, pooled_percentile, quantile
+from reports.statistics.paired import Difference, difference
+from reports.statistics.warmup import Cut, mser5
+
+Floats = NDArray[np.float64]
+
+LATENCIES = ("wait_s", "ttft_s", "tpot_s", "e2e_s")
+P99 = 0.99
+
+
+@dataclass(frozen=True)
+class Run:
+    """One policy on one seed: each of LATENCIES by request, numbers of the whole run, and whether its queue grows."""
+
+    latencies: Mapping[str, Floats]
+    whole: Mapping[str, float | None]
+    grows: bool | None
+
+    @cached_property
+    def cut(self) -> Cut:
+        """How many requests to leave out at the beginning, by their TTFT."""
+        series = self.latencies["ttft_s"]
+        return mser5(series[np.isfinite(series)])
+
+    def samples(self, latency: str, warm: bool) -> Floats:
+        """A latency of the requests that have one or should have; `warm`: without those before the cut."""
+        values = self.latencies[latency][self.cut.samples if warm else 0 :]
+        kept: Floats = values[~np.isnan(values)]
+        return kept
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is said of a set of runs: `key` in JSON, `name` in words, and how it is read."""
+
+    key: str
+    name: str
+    kind: Literal["time", "share", "rate"]
+    latency: str | None = None
+    statistic: Literal["mean", "p99"] = "mean"
+
+    def of_run(self, run: Run, warm: bool = False) -> float:
+        """Its value in one run, NaN if it has none. A mean is over the requests for which it came."""
+        if self.latency is None:
+            value = run.whole[self.key]
+            return math.nan if value is None else value
+        samples = run.samples(self.latency, warm)
+        if self.statistic == "p99":
+            return quantile(np.sort(samples), P99) if len(samples) else math.nan
+        came = samples[np.isfinite(samples)]
+        return float(came.mean()) if len(came) else math.nan
+
+    def of_all(self, runs: Sequence[Run], warm: bool = False, confidence: float = CONFIDENCE) -> Estimate | None:
+        """Its estimate from all runs: the mean of the runs' values, a percentile of all their requests together.
+
+        None if no run has a value; `n` is the number of runs, for a percentile that of requests.
+        """
+        if self.latency is not None and self.statistic == "p99":
+            groups = [run.samples(self.latency, warm) for run in runs]
+            return pooled_percentile(groups, P99, confidence) if any(map(len, groups)) else None
+        values = [value for run in runs if not math.isnan(value := self.of_run(run, warm))]
+        return mean(values, confidence) if values else None
+
+
+METRICS = (
+    *(
+        Metric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
+        for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
+        for statistic in ("mean", "p99")
+    ),
+    Metric("occupancy", "occupancy", "share"),
+    Metric("output_tokens_per_s", "output rate", "rate"),
+    Metric("attainment", "attainment", "share"),
+)
+
+
+@dataclass(frozen=True)
+class Replications:
+    """The runs of each policy, seed by seed in the same order; the first policy is what the others are held to."""
+
+    seeds: tuple[int, ...]
+    runs: Mapping[str, Sequence[Run]]
+    confidence: float = field(default=CONFIDENCE)
+
+    def unstable(self, policy: str) -> int:
+        """In how many of a policy's runs the queue grows."""
+        return sum(run.grows is True for run in self.runs[policy])
+
+    def censored(self, policy: str) -> tuple[int, int]:
+        """How many requests of a policy never came to their end, and of how many."""
+        ends = np.concatenate([run.latencies["e2e_s"] for run in self.runs[policy]])
+        return int(np.isinf(ends).sum()), len(ends)
+
+    def estimate(self, policy: str, metric: Metric, warm: bool = False) -> Estimate | None:
+        """What is known of a metric under a policy."""
+        return metric.of_all(self.runs[policy], warm, self.confidence)
+
+    def difference(self, metric: Metric, first: str, second: str) -> Difference:
+        """How far the second policy is above the first, seed by seed."""
+        values = [[metric.of_run(run) for run in self.runs[policy]] for policy in (first, second)]
+        return difference(values[0], values[1], self.confidence)
+
+
+def sentence(names: tuple[str, str], metric: str, found: Difference, written: Callable[[float], str]) -> str:
+    """The verdict on a difference: `fcfs and fair differ in p99 TTFT by -1.2 s [-1.6 s, -0.9 s], 20 seeds.`
+
+    What is written is the second's value minus the first's.
+    """
+    pair = f"{names[0]} and {names[1]}"
+    estimate = found.estimate
+    if estimate is None:
+        return f"{pair} cannot be compared in {metric}: no seed in which both have one."
+    of = f"{estimate.n} seeds" + (f", {found.left_out} without a value left out" if found.left_out else "")
+    if estimate.low == estimate.high == 0:
+        return f"{pair} are equal in {metric}, {of}."
+    span = f"[{written(estimate.low)}, {written(estimate.high)}]"
+    if found.differ:
+        return f"{pair} differ in {metric} by {written(estimate.value)} {span}, {of}."
+    return f"{pair} are not told apart in {metric}: {written(estimate.value)} {span}, {of}."
