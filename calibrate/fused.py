@@ -95,16 +95,15 @@ def gate_columns(x, out, WIDTH: tl.constexpr, TILE: tl.constexpr):
 
 def norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     """x over its root mean square, times the weight; the mean in float32."""
-    out, width = torch.empty_like(x), x.shape[-1]
-    norm_rows[(len(x),)](x, x, weight, out, epsilon, WIDTH=width, TILE=triton.next_power_of_2(width), ADD=False)
+    out = torch.empty_like(x)
+    norm_rows[(len(x),)](x, x, weight, out, epsilon, **norm_constants(x.shape[-1], add=False))
     return out
 
 
 def add_norm(x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     """Add x to the residual, in place, and give the norm of that."""
-    out, width = torch.empty_like(x), x.shape[-1]
-    tile = triton.next_power_of_2(width)
-    norm_rows[(len(x),)](x, residual, weight, out, epsilon, WIDTH=width, TILE=tile, ADD=True)
+    out = torch.empty_like(x)
+    norm_rows[(len(x),)](x, residual, weight, out, epsilon, **norm_constants(x.shape[-1], add=True))
     return out
 
 
@@ -116,7 +115,7 @@ def rotate_and_keep(
     queries = projected.new_empty(len(projected), heads, width)
     rotate_heads[(len(projected), heads + 2 * kv_heads)](
         projected, rotary, batch.positions, batch.pages, batch.places, queries, keys, values, *keys.stride()[:3],
-        HEADS=heads, KV_HEADS=kv_heads, HALF=width // 2, TILE=triton.next_power_of_2(width // 2), num_warps=1,
+        **rotate_constants(heads, kv_heads, width), num_warps=1,
     )  # fmt: skip
     return queries
 
@@ -125,5 +124,21 @@ def gated(x: Tensor) -> Tensor:
     """SwiGLU: silu of the first half of the columns times the second."""
     width = x.shape[-1] // 2
     out = x.new_empty(len(x), width)
-    gate_columns[(len(x), triton.cdiv(width, COLUMNS))](x, out, WIDTH=width, TILE=COLUMNS)
+    gate_columns[(len(x), triton.cdiv(width, COLUMNS))](x, out, **gate_constants(width))
     return out
+
+
+def norm_constants(width: int, add: bool) -> dict[str, int]:
+    """What the norm is compiled for."""
+    return {"WIDTH": width, "TILE": triton.next_power_of_2(width), "ADD": add}
+
+
+def rotate_constants(heads: int, kv_heads: int, width: int) -> dict[str, int]:
+    """What the rotation is compiled for."""
+    half = width // 2
+    return {"HEADS": heads, "KV_HEADS": kv_heads, "HALF": half, "TILE": triton.next_power_of_2(half)}
+
+
+def gate_constants(width: int) -> dict[str, int]:
+    """What the gate is compiled for."""
+    return {"WIDTH": width, "TILE": COLUMNS}

@@ -12,8 +12,9 @@ from calibrate.ragged import Ragged
 from calibrate.shape import ModelShape
 
 LOG2_E = 1.4426950408889634
-WAVES = 4
+WAVES = 8
 """Programs per multiprocessor that a decode is split into: enough to hide the ends of uneven rows."""
+WARPS = 4
 MOST_SPLITS = 64
 
 
@@ -42,7 +43,7 @@ class PagedAttention:
         self.shape = shape
         self.fixed = splits
         self.programs = WAVES * multiprocessors(device)
-        self.stages = 3 if dtype_bytes < 4 else 2
+        self.stages = stages(dtype_bytes)
         room = max((count * self.splits(count) for count in range(1, rows + 1)), default=0)
         self.parts = torch.empty(room * shape.heads * shape.head_size, dtype=torch.float32, device=device)
         self.weights = torch.empty(room * shape.heads, dtype=torch.float32, device=device)
@@ -76,32 +77,59 @@ class PagedAttention:
     def decode(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged, out: Tensor) -> None:
         """The rows that compute one position: splits of their contexts, then their merge."""
         rows, heads, head = batch.decodes, self.shape.heads, self.shape.head_size
-        group = heads // self.shape.kv_heads
         splits = self.splits(rows)
         kernels.decode_splits[(rows, self.shape.kv_heads, splits)](
             queries, keys, values, batch.tables, batch.lengths, out, self.parts, self.weights,
             LOG2_E / sqrt(head), queries.stride(0), *strides(keys, values), batch.tables.stride(0),
-            HEADS=heads, GROUP=group, GROUP_TILE=max(16, power_of_two_from(group)), HEAD=head,
-            PAGE=batch.page_size, TILE=64, SPLITS=splits, num_warps=4, num_stages=self.stages,
+            **decode_constants(self.shape, batch.page_size, splits), num_warps=WARPS, num_stages=self.stages,
         )  # fmt: skip
         if splits > 1:
             kernels.merge_splits[(rows, heads)](
-                self.parts, self.weights, out, HEADS=heads, HEAD=head, SPLITS=splits, num_warps=4
+                self.parts, self.weights, out, HEADS=heads, HEAD=head, SPLITS=splits, num_warps=WARPS
             )
 
     def chunks(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged, out: Tensor) -> None:
         """The rows that compute several: tiles of their queries."""
-        decodes, heads, head = batch.decodes, self.shape.heads, self.shape.head_size
-        counts = batch.counts[decodes:]
-        queries, out = queries[decodes:], out[decodes:]
-        tile = 64 if head <= 128 else 32
-        tables = batch.tables[decodes:]
-        kernels.chunk_tiles[(-(-max(counts) // tile), heads, len(counts))](
+        decodes, counts = batch.decodes, batch.counts[batch.decodes :]
+        queries, out, tables = queries[decodes:], out[decodes:], batch.tables[decodes:]
+        constants = chunk_constants(self.shape, batch.page_size)
+        tiles = -(-max(counts) // constants["QUERIES"])
+        kernels.chunk_tiles[(tiles, self.shape.heads, len(counts))](
             queries, keys, values, tables, batch.lengths[decodes:], batch.offsets, out,
-            LOG2_E / sqrt(head), queries.stride(0), *strides(keys, values), tables.stride(0),
-            HEADS=heads, GROUP=heads // self.shape.kv_heads, HEAD=head, PAGE=batch.page_size,
-            QUERIES=tile, TILE=64, num_warps=4, num_stages=self.stages,
+            LOG2_E / sqrt(self.shape.head_size), queries.stride(0), *strides(keys, values), tables.stride(0),
+            **constants, num_warps=WARPS, num_stages=self.stages,
         )  # fmt: skip
+
+
+def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str, int]:
+    """What the decode kernel is compiled for."""
+    group = shape.heads // shape.kv_heads
+    return {
+        "HEADS": shape.heads,
+        "GROUP": group,
+        "GROUP_TILE": max(16, power_of_two_from(group)),
+        "HEAD": shape.head_size,
+        "PAGE": page_size,
+        "TILE": 64,
+        "SPLITS": splits,
+    }
+
+
+def chunk_constants(shape: ModelShape, page_size: int) -> dict[str, int]:
+    """What the chunk kernel is compiled for."""
+    return {
+        "HEADS": shape.heads,
+        "GROUP": shape.heads // shape.kv_heads,
+        "HEAD": shape.head_size,
+        "PAGE": page_size,
+        "QUERIES": 64 if shape.head_size <= 128 else 32,
+        "TILE": 64 if shape.head_size <= 128 else 32,
+    }
+
+
+def stages(itemsize: int) -> int:
+    """Tiles on their way at once: as many as shared memory holds on every GPU from sm_80 on."""
+    return 3 if itemsize < 4 else 2
 
 
 def strides(keys: Tensor, values: Tensor) -> tuple[int, int, int]:
