@@ -76,31 +76,39 @@ class Campaign(Generic[Handle]):
         self.watch()
 
     def adapt(self, error: Callable[[], dict[str, float]], batch: int = 4) -> Iterator[None]:
-        """Without end: the points of which `error` (relative, by name) says the most, and new ones beside them."""
+        """Without end: the points of which `error` (relative, by name) says the most, and new ones beside them.
+
+        A point that was visited again counts for less each time: where a fit has to extrapolate, looking again
+        changes nothing.
+        """
         number = 1 + max((line["round"] for line in self.journal.of("visit")), default=0)
+        again: dict[str, int] = {}
         while True:
-            worst = sorted(error().items(), key=lambda item: -item[1])[:batch]
-            known = {point.name: point for point in self.points}
-            chosen = [known[name] for name, _ in worst if name in known and name not in self.skipped]
-            if not chosen:
+            found = {name: value / (1 + again.get(name, 0)) for name, value in error().items()}
+            known = {point.name: point for point in self.points if point.name not in self.skipped}
+            worst = sorted((name for name in found if name in known), key=lambda name: -found[name])[:batch]
+            if not worst:
                 return
             self.watch()
-            for point in chosen:
-                for each in (point, self.neighbour(point)):
-                    if each is not None and each.name not in self.skipped:
+            for name in worst:
+                again[name] = again.get(name, 0) + 1
+                for each in (known[name], self.neighbour(known[name])):
+                    if each is not None:
                         self.visit(each, number)
                         yield
             number += 1
 
     def neighbour(self, point: Point) -> Point | None:
-        """A new point half-way from this one to the one of its kind that it is nearest to, if it fits."""
-        alike = [other for other in self.points if other.kind == point.kind and other != point]
-        alike.sort(key=lambda other: distance(point, other))
-        for other in alike[:3]:
+        """A new point half-way to one of its kind near it, if it fits and is half an octave from all others."""
+        alike = sorted(
+            (other for other in self.points if other.kind == point.kind), key=lambda to: distance(point, to)
+        )
+        for other in alike[1:5]:
             made = between(point, other)
-            if made is not None and made not in self.points and self.limits.allow(made):
-                self.points.append(made)
-                return made
+            if made is None or not self.limits.allow(made) or min(distance(made, there) for there in alike) < 0.5:
+                continue
+            self.points.append(made)
+            return made
         return None
 
     def visit(self, point: Point, number: int) -> None:

@@ -24,6 +24,10 @@ from sim.table import table
 Floats = NDArray[np.float64]
 Plain = dict[str, Any]
 
+SUREST = 0.005
+"""No median is trusted further than this, relatively: what repeats is not therefore right."""
+PRIOR = 0.1
+
 
 @dataclass(frozen=True)
 class Line:
@@ -60,32 +64,31 @@ def tabulate(points: pd.DataFrame) -> Plain:
 
 
 def lines_of(points: pd.DataFrame, by: str, position: Any) -> dict[int, Line]:
-    """The line of each batch or size, in order; one with a single position rises as the one before, by size."""
-    found: dict[int, Line] = {}
-    before: tuple[int, Line] | None = None
-    for size in sorted({int(value) for value in points[by]}):
-        alike = points[points[by] == size]
-        at = np.array(
-            [position(point, row) for point, row in zip(alike["point"], alike.to_dict("records"), strict=True)]
-        )
-        lasts = alike["duration_ns"].to_numpy(np.float64)
-        if len(set(at.tolist())) > 1:
-            line = fitted(at, lasts)
-        elif before is None:
-            line = Line(float(lasts.mean()), 0.0)
-        else:
-            rise = before[1].rise * size / before[0]
-            line = Line(max(0.0, float((lasts - rise * at).mean())), rise)
-        found[size] = line
-        before = size, line
-    return found
+    """The line of each batch or size, in order: all at once, by relative non-negative least squares.
 
-
-def fitted(at: Floats, lasts: Floats) -> Line:
-    """The line nearest to some durations, relatively, that neither falls nor starts below 0."""
-    columns = np.column_stack([np.ones(len(at)), at / max(at.max(), 1.0)])
-    (base, rise), _ = nnls(columns / lasts[:, None], np.ones(len(at)))
-    return Line(float(base), float(rise) / max(float(at.max()), 1.0))
+    A point counts by how well it is known. Lines are taken to rise in proportion to their size, give or take `PRIOR`
+    of what a step takes: where a size has few points, or noisy ones, its neighbours say how it rises.
+    """
+    if points.empty:
+        return {}
+    size = points[by].to_numpy(np.int64)
+    sizes = sorted(set(size.tolist()))
+    place = np.searchsorted(sizes, size)
+    at = np.array([position(row["point"], row) for row in points.to_dict("records")])
+    lasts = points["duration_ns"].to_numpy(np.float64)
+    trust = 1 / np.maximum(points["doubt"].to_numpy(np.float64), SUREST)
+    count, reach = len(sizes), max(float(at.max()), 1.0)
+    rows = np.zeros((len(points) + count, 2 * count + 1))
+    rows[np.arange(len(points)), place] = trust / lasts
+    rows[np.arange(len(points)), count + place] = trust * at / reach / lasts
+    for number, each in enumerate(sizes):
+        weight = 1 / PRIOR / float(np.median(lasts[place == number]))
+        rows[len(points) + number, count + number] = weight
+        rows[len(points) + number, 2 * count] = -weight * each / sizes[-1]
+    found, _ = nnls(rows, np.concatenate([trust, np.zeros(count)]))
+    return {
+        each: Line(float(found[number]), float(found[count + number]) / reach) for number, each in enumerate(sizes)
+    }
 
 
 def dense_of(decodes: Mapping[int, Line], chunks: Mapping[int, Line]) -> dict[int, float]:

@@ -1,0 +1,71 @@
+"""A named model measured on a device: the engine opened for it, and what the record says of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from calibrate.engine import CannotRun
+from calibrate.journal import LINES, Journal, read_lines
+from calibrate.machine import machine
+from calibrate.measure import Plan, measure
+from calibrate.nvml import looker
+from calibrate.opening import EngineOptions, open_engine
+from calibrate.shape import model_shape
+
+
+def measure_model(
+    model: str,
+    options: EngineOptions,
+    folder: Path,
+    plan: Plan,
+    say: Callable[[str], None] = lambda _: None,
+) -> Journal:
+    """Measure a model into a folder, or go on with it; the ceilings of the device first, while its memory is free.
+
+    Raises CannotRun, one line, for whatever keeps the engine from running, and ValueError as `measure`.
+    """
+    try:
+        shape = model_shape(model)
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
+    known = any(line["kind"] == "ceilings" for line in read_lines(folder))
+    bounds = {} if known else ceilings_of(options, shape.dtype)
+    with open_engine(model, options) as engine:
+        engine.fill_cache(options.seed)
+        about = {
+            "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
+            "shape": asdict(shape),
+            **machine(engine.device),
+            "dtype": engine.dtype,
+            "attention": engine.attention,
+            "graphs": list(engine.buckets),
+            "page_size": engine.page_size,
+            "pages": engine.pages,
+            "threads": options.threads,
+        }
+        say(f"{shape.name} on {about['device']}, {engine.dtype}, attention {engine.attention}, {engine.pages} pages")
+        clock = "cpu" if engine.device.type == "cpu" and options.threads == 1 else "device"
+        look = looker(engine.device.type)
+        given = (lambda: bounds) if bounds else None
+        return measure(engine, shape.vocabulary, about, folder, plan, ceilings=given, look=look, clock=clock, say=say)
+
+
+def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
+    """What the device of some options can do. Raises CannotRun without torch or the device."""
+    try:
+        from calibrate.ceilings import ceilings
+        from calibrate.executor import device_of
+    except ImportError:
+        raise CannotRun("running a model needs PyTorch: pip install 'slotstep[calibrate]'") from None
+    device = device_of(options.device)
+    dtype = options.dtype or (published if device.type == "cuda" else "float32")
+    return ceilings(device, dtype, options.threads)  # type: ignore[arg-type]  # a shape's dtype is one
+
+
+def folder_of(path: Path) -> Path:
+    """A folder that holds a measurement; raises ValueError, one line, for one that does not."""
+    if not (path / LINES).is_file():
+        raise ValueError(f"{path}: no {LINES} in it; expected a folder that `slotstep calibrate measure --out` wrote")
+    return path

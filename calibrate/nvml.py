@@ -1,0 +1,77 @@
+"""Clocks, power, temperature and throttling of an NVIDIA GPU, read through NVML by ctypes. Sets nothing.
+
+Names and numbers are those of NVIDIA's nvml.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+GRAPHICS, MEMORY = 0, 2
+"""nvmlClockType_t."""
+TEMPERATURE_GPU = 0
+REASONS = {
+    0x1: "idle",
+    0x2: "applications clocks",
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal, software",
+    0x40: "thermal, hardware",
+    0x80: "power brake",
+    0x100: "display clocks",
+}
+"""nvmlClocksEventReasons, by bit."""
+SLOW = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+"""Those that say that the device was held back."""
+
+
+class Nvml:
+    """One device of the driver's library; `library` is for whoever brings their own.
+
+    Raises OSError where there is no NVML, or no such device.
+    """
+
+    def __init__(self, index: int = 0, library: Any = None) -> None:
+        self.library = ctypes.CDLL("libnvidia-ml.so.1") if library is None else library
+        self.device = ctypes.c_void_p()
+        for call, arguments in (
+            ("nvmlInit_v2", ()),
+            ("nvmlDeviceGetHandleByIndex_v2", (ctypes.c_uint(index), ctypes.byref(self.device))),
+        ):
+            code = getattr(self.library, call)(*arguments)
+            if code:
+                raise OSError(f"NVML: {call} returned {code}")
+
+    def look(self) -> dict[str, Any]:
+        """graphics_mhz, memory_mhz, power_w, temperature_c and throttled (why); None for what it does not say."""
+        reasons = self.read("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong())
+        power = self.read("nvmlDeviceGetPowerUsage", ctypes.c_uint())
+        return {
+            "graphics_mhz": self.read("nvmlDeviceGetClockInfo", ctypes.c_uint(), GRAPHICS),
+            "memory_mhz": self.read("nvmlDeviceGetClockInfo", ctypes.c_uint(), MEMORY),
+            "power_w": None if power is None else power / 1000,
+            "temperature_c": self.read("nvmlDeviceGetTemperature", ctypes.c_uint(), TEMPERATURE_GPU),
+            "throttled": None if reasons is None else said(reasons & SLOW),
+        }
+
+    def read(self, call: str, result: Any, *arguments: int) -> int | None:
+        """One number; None if the device does not tell it."""
+        code = getattr(self.library, call)(self.device, *map(ctypes.c_uint, arguments), ctypes.byref(result))
+        return None if code else int(result.value)
+
+
+def said(reasons: int) -> list[str]:
+    """Reasons in words."""
+    return [name for bit, name in REASONS.items() if reasons & bit]
+
+
+def looker(device_type: str, index: int = 0) -> Any:
+    """What to call at each look at the sentinel: NVML where there is one, else a function that sees nothing."""
+    if device_type != "cuda":
+        return dict
+    try:
+        return Nvml(index).look
+    except OSError:
+        return dict
