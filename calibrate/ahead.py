@@ -68,7 +68,7 @@ def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int], dt
         else:
             kind = "*i32" if name in INT32 else "*fp32" if name in FLOAT32 else POINTERS[dtype]
             signature[name] = "i32" if name in STRIDES else kind
-            if name != "table_row":
+            if name not in (*INT32, "table_row"):
                 aligned[place,] = [["tt.divisibility", 16]]
     source = ASTSource(kernel, signature, constants, aligned)
     built = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)

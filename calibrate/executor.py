@@ -83,18 +83,18 @@ class Executor:
             workspace=attend.workspace_bytes(options.token_budget, self.longest),
         )
         self.pages = self.plan.pages
-        self.tokens = TokenStore(self.longest, shape.vocabulary, self.device)
         self.lane: Lane = StreamLane(self.device) if on_gpu else ThreadLane(options.threads)
         self.decoder: Decoder
         self.host: HostPages
         self.fixed: FixedDecodes
+        self.tokens: TokenStore
         try:
             self.lane.do(partial(self.build, attend))
         except OutOfMemory as error:
             raise CannotRun(f"model {shape.name}: {error}") from None
 
     def build(self, attend: Attention) -> int:
-        """Weights, cache and graphs, on the device."""
+        """Weights, cache, tokens and graphs, on the device and in the order of its steps."""
         dtype, folder = torch_dtype(self.dtype), self.options.weights
         if folder is None:
             weights = random_weights(self.shape, self.options.seed, dtype, self.device)
@@ -103,6 +103,7 @@ class Executor:
         cache = Cache.empty(self.shape, self.pages, self.page_size, dtype, self.device)
         self.decoder = Decoder(self.shape, weights, cache, attend, self.between(), self.longest + 1)
         self.host = HostPages(cache, self.host_pages)
+        self.tokens = TokenStore(self.longest, self.shape.vocabulary, self.device)
         width = -(-(self.longest + 1) // self.page_size)
         self.fixed = FixedDecodes(self.decoder, self.buckets, width, self.page_size)
         return 0

@@ -33,7 +33,7 @@ def norm_rows(x, residual, weight, out, epsilon, WIDTH: tl.constexpr, TILE: tl.c
     tl.store(out + row * WIDTH + column, scaled, mask=real)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=["positions", "pages", "places"])
 def rotate_heads(
     projected,
     rotary,

@@ -7,6 +7,7 @@ batch, moves = unpacked(copy, layout, page_size)    views of the copy on the dev
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ def layout_of(rows: Sequence[Row], page_size: int, bucket: int | None = None) ->
 
 
 def pack(
-    array: NDArray[np.int32],
+    packed: NDArray[np.int32],
     rows: Sequence[Row],
     layout: Layout,
     stored: Mapping[int, int],
@@ -98,7 +99,7 @@ def pack(
     position)` gives the numbers that choose sampled tokens.
     Raises ValueError for a row with too few pages, or with one that does not exist.
     """
-    parts = np.split(array, np.cumsum(layout.sizes)[:-1])
+    parts = np.split(packed, np.cumsum(layout.sizes)[:-1])
     positions, owners, sources, lengths, offsets, wanted, targets, columns, draws, flat = parts
     counts = np.array(layout.counts, np.int32)
     ends = np.cumsum(counts)
@@ -125,17 +126,26 @@ def pack(
         draws.view(np.float32)[:] = np.array(numbers, np.float32)[yields]
 
     tables = flat.reshape(layout.rows, layout.width)
-    tables[: len(rows)] = 0
-    tables[len(rows) :] = pages
-    for table, row, span in zip(tables, rows, layout.spans, strict=False):
-        needed = -(-span // page_size)
+    tables[:] = pages
+    tables[np.arange(layout.width) < -(-lengths // page_size)[:, None]] = used_pages(rows, page_size, pages)
+
+
+def used_pages(rows: Sequence[Row], page_size: int, pages: int) -> NDArray[np.int32]:
+    """The pages of all rows that hold a position, end to end."""
+    used = array("i")
+    for row in rows:
+        needed = -(-(row.start + row.count) // page_size)
         if len(row.pages) < needed:
-            raise ValueError(f"request {row.request}: {len(row.pages)} pages for {span} positions; expected {needed}")
-        table[:needed] = row.pages[:needed]
-    used = tables[: len(rows)]
-    if used.min() < 0 or used.max() >= pages:
-        missing = used.min() if used.min() < 0 else used.max()
+            raise ValueError(
+                f"request {row.request}: {len(row.pages)} pages for {row.start + row.count} positions; "
+                f"expected {needed}"
+            )
+        used.extend(row.pages[:needed])
+    found = np.frombuffer(used, np.int32)
+    if found.min() < 0 or found.max() >= pages:
+        missing = found.min() if found.min() < 0 else found.max()
         raise ValueError(f"page {missing} does not exist; expected 0 to {pages - 1}")
+    return found
 
 
 def unpacked(packed: Tensor, layout: Layout, page_size: int) -> tuple[Ragged, Moves]:

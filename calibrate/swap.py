@@ -20,7 +20,9 @@ class HostPages:
         layers, both, _, heads, size, width = cache.data.shape
         self.cache = cache.data
         self.room = torch.empty(
-            (pages, layers, both, heads, size, width), dtype=cache.data.dtype, pin_memory=cache.data.is_cuda
+            (pages, layers, both, heads, size, width),
+            dtype=cache.data.dtype,
+            pin_memory=cache.data.is_cuda and pages > 0,
         )
 
     def leave(self, pairs: Sequence[tuple[int, int]]) -> None:

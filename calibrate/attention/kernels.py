@@ -3,8 +3,8 @@
 Both read lengths and page tables on the device, so the grid of a captured graph stays right whatever they say.
 Softmax runs in base 2 over scores scaled by log2(e), with the usual running maximum and sum (Dao et al.,
 FlashAttention, 2022; split over the context as in Flash-Decoding, 2023). A page table is followed position by
-position, so every page size works. Pages are (kv_heads, page_size, head_size): what one head reads of a page is
-one piece.
+position, so every page size works; nothing is compiled anew for where a table begins or how wide it is. Pages are
+(kv_heads, page_size, head_size): what one head reads of a page is one piece.
 """
 
 # mypy: disable-error-code="no-untyped-def, misc, untyped-decorator"
@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_row"], do_not_specialize_on_alignment=["tables", "lengths"])
 def decode_splits(
     queries,
     keys,
@@ -102,7 +102,7 @@ def merge_splits(parts, weights, out, HEADS: tl.constexpr, HEAD: tl.constexpr, S
     tl.store(out + (row * HEADS + head) * HEAD + column, answer.to(out.dtype.element_ty))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_row"], do_not_specialize_on_alignment=["tables", "lengths", "offsets"])
 def chunk_tiles(
     queries,
     keys,
