@@ -1,6 +1,7 @@
-"""Routers: which replica a request goes to. Each knows what was sent where and has not ended, and nothing of engines.
+"""Routers: which replica a request goes to. Each knows what was sent where and has not ended, and who is up.
 
-Random draws have a stream of their own for each request, named by its id: they depend on no other request.
+None sends to a replica that has failed. Random draws have a stream of their own for each request, named by its id:
+they depend on no other request. Knows nothing of engines.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from sim.cluster import Load, Router
 from sim.request import Request
 
 
+def alive(loads: Sequence[Load]) -> list[int]:
+    """The replicas that are up."""
+    return [number for number, load in enumerate(loads) if load.up]
+
+
 def least(loads: Sequence[Load], among: Sequence[int]) -> int:
     """The one of these replicas with the fewest requests, the first of equals."""
     return min(among, key=lambda number: loads[number].requests)
@@ -27,8 +33,10 @@ class RoundRobin:
     turn: int = -1
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
-        """The one after the last."""
+        """The next after the last that is up."""
         self.turn = (self.turn + 1) % len(loads)
+        while not loads[self.turn].up:
+            self.turn = (self.turn + 1) % len(loads)
         return self.turn
 
 
@@ -40,7 +48,8 @@ class Uniform:
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
         """One drawn for this request."""
-        return Random(f"{self.seed}/router/{request.id}").randrange(len(loads))
+        up = alive(loads)
+        return up[Random(f"{self.seed}/router/{request.id}").randrange(len(up))]
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class LeastRequests:
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
         """The fewest requests, the first of equals."""
-        return least(loads, range(len(loads)))
+        return least(loads, alive(loads))
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class LeastTokens:
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
         """The fewest tokens, the first of equals."""
-        return min(range(len(loads)), key=lambda number: loads[number].tokens)
+        return min(alive(loads), key=lambda number: loads[number].tokens)
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,8 @@ class PowerOfTwo:
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
         """The one of the two with fewer requests."""
-        both = Random(f"{self.seed}/router/{request.id}").sample(range(len(loads)), min(2, len(loads)))
+        up = alive(loads)
+        both = Random(f"{self.seed}/router/{request.id}").sample(up, min(2, len(up)))
         return least(loads, sorted(both))
 
 
@@ -81,30 +91,42 @@ class Weighted:
     credit: list[float] = field(default_factory=list)
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
-        """The one that is owed most, the first of equals. Raises ValueError unless there is a weight for each."""
+        """The one that is owed most, the first of equals; nothing is owed to those that are down.
+
+        Raises ValueError unless there is a weight for each.
+        """
         if len(self.weights) != len(loads):
             raise ValueError(
                 f"there are {len(self.weights)} weights for {len(loads)} replicas; expected one for each"
             )
         self.credit = self.credit or [0.0] * len(loads)
-        for number, weight in enumerate(self.weights):
-            self.credit[number] += weight
-        chosen = max(range(len(loads)), key=lambda number: self.credit[number])
-        self.credit[chosen] -= sum(self.weights)
+        up = alive(loads)
+        for number in up:
+            self.credit[number] += self.weights[number]
+        chosen = max(up, key=lambda number: self.credit[number])
+        self.credit[chosen] -= sum(self.weights[number] for number in up)
         return chosen
 
 
 @dataclass
 class Sticky:
-    """All requests of a tenant to the same replica, the one with the fewest requests when its first one comes."""
+    """All requests of a tenant, or of a session, to the same replica: the least loaded one when its first one comes.
 
+    It moves when that replica is down. A request without session has no home.
+    """
+
+    by: str = "tenant"
     home: dict[str, int] = field(default_factory=dict)
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
-        """Where the tenant is at home."""
-        if request.tenant not in self.home:
-            self.home[request.tenant] = least(loads, range(len(loads)))
-        return self.home[request.tenant]
+        """Where the tenant, or the session, is at home."""
+        whose = request.tenant if self.by == "tenant" else request.session
+        chosen = self.home.get(whose, -1)
+        if chosen < 0 or not loads[chosen].up:
+            chosen = least(loads, alive(loads))
+        if whose:
+            self.home[whose] = chosen
+        return chosen
 
 
 @dataclass
@@ -121,10 +143,10 @@ class PrefixAffinity:
 
     def choose(self, request: Request, loads: Sequence[Load]) -> int:
         """The replica that saw this beginning last, unless it is too busy."""
-        emptiest = least(loads, range(len(loads)))
+        emptiest = least(loads, alive(loads))
         beginning = self.beginning(request)
         chosen = self.last.get(beginning, emptiest)
-        if loads[chosen].requests > loads[emptiest].requests + self.tolerance:
+        if not loads[chosen].up or loads[chosen].requests > loads[emptiest].requests + self.tolerance:
             chosen = emptiest
         if beginning is not None:
             self.last[beginning] = chosen
@@ -148,7 +170,7 @@ BUILDERS: dict[str, Callable[[Options, int, int], Router]] = {
     "least_tokens": lambda options, seed, replicas: LeastTokens(),
     "power_of_two": lambda options, seed, replicas: PowerOfTwo(seed),
     "weighted": lambda options, seed, replicas: Weighted(weights(options.pop("weights", None), replicas)),
-    "sticky": lambda options, seed, replicas: Sticky(),
+    "sticky": lambda options, seed, replicas: Sticky(one_of(options, "by", ("tenant", "session"))),
     "prefix": lambda options, seed, replicas: PrefixAffinity(
         count(options, "tokens", 16), count(options, "tolerance", 8)
     ),
@@ -187,3 +209,11 @@ def count(options: dict[str, object], key: str, default: int) -> int:
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
         raise ValueError(f"{key} is {found!r}; expected a whole number of at least 0")
     return found
+
+
+def one_of(options: dict[str, object], key: str, names: Sequence[str]) -> str:
+    """One of these names among the options, the first if none is given. Raises ValueError for anything else."""
+    found = options.pop(key, names[0])
+    if found not in names:
+        raise ValueError(f"{key} is {found!r}; expected {' or '.join(names)}")
+    return str(found)

@@ -16,13 +16,15 @@ class Rank(IntEnum):
     """The order of what happens at one instant."""
 
     COMPLETION = 0
-    CANCELLATION = 1
-    TIMEOUT = 2
-    ARRIVAL = 3
-    PLANNING = 4
+    FAILURE = 1
+    RESTART = 2
+    CANCELLATION = 3
+    TIMEOUT = 4
+    ARRIVAL = 5
+    PLANNING = 6
 
 
-COMPLETION, CANCELLATION, TIMEOUT, ARRIVAL, PLANNING = Rank
+COMPLETION, FAILURE, RESTART, CANCELLATION, TIMEOUT, ARRIVAL, PLANNING = Rank
 
 
 class Agenda(Protocol):

@@ -19,13 +19,15 @@ class Load:
 
     requests  how many
     tokens    their prompts and the most they may generate
+    up        whether it takes requests: it has not failed
     """
 
-    __slots__ = ("requests", "tokens")
+    __slots__ = ("requests", "tokens", "up")
 
     def __init__(self) -> None:
         self.requests = 0
         self.tokens = 0
+        self.up = True
 
     def add(self, request: Request, sign: int = 1) -> None:
         """A request was sent there (sign -1: it has ended)."""
@@ -37,7 +39,7 @@ class Router(Protocol):
     """Decides which replica a request goes to."""
 
     def choose(self, request: Request, loads: Several[Load]) -> int:
-        """The number of a replica, given the load of each."""
+        """The number of a replica that is up, given the load of each; asked only if there is one."""
 
 
 class First:
@@ -70,7 +72,8 @@ class Gateway:
                 self.clients.ended(seq)
 
         listens = self.clients.react or self.routed
-        self.replicas.append(Replica(self.env, scheduler, cost, macro, ended if listens else None))
+        number = len(self.replicas)
+        self.replicas.append(Replica(self.env, scheduler, cost, macro, ended if listens else None, number))
 
     def send(self, request: Request) -> bool:
         """A request enters now; whether it was taken, not rejected."""

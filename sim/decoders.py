@@ -48,7 +48,7 @@ class Decoders:
     def leave(self, seq: Sequence) -> None:
         """The sequence no longer advances with the others; its progress is its own again."""
         seq.decoding = False
-        seq.computed = seq.peak = self.step + seq.base
+        seq.computed = self.step + seq.base
         seq.known = seq.computed + 1
         seq.last_step = self.step - 1
         self.count -= 1
@@ -119,6 +119,11 @@ class Decoders:
                 break
             steps += 1
         return min(steps, most)
+
+    def go_back(self, step: int) -> None:
+        """Nobody decodes, and only so many of the steps planned will have been."""
+        self.step = step
+        self.finishing = []
 
     def check(self) -> None:
         """Nobody decodes: what holds once every sequence has left."""

@@ -29,6 +29,7 @@ class Kind(IntEnum):
     """What happened to a request; the event's value in brackets."""
 
     QUEUED = 0
+    """[positions that another engine had computed, and that are lost]"""
     REJECTED = 1
     """[index of the reason]"""
     ADMITTED = 2
@@ -50,10 +51,14 @@ class Kind(IntEnum):
     """its client gave up [steps that had ended by then: what later ones bring, nobody gets]"""
     TIMED_OUT = 11
     """it took too long [the same]"""
+    MOVED = 12
+    """it goes on on another engine [computed positions thrown away]"""
+    INTERRUPTED = 13
+    """its engine failed, and all it had got is lost [steps that had ended by then]"""
 
 
 QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED = list(Kind)[:9]
-DEQUEUED, CANCELLED, TIMED_OUT = list(Kind)[9:]
+DEQUEUED, CANCELLED, TIMED_OUT, MOVED, INTERRUPTED = list(Kind)[9:]
 
 
 class Reason(IntEnum):
@@ -175,6 +180,10 @@ class EventLog:
         self.durations.extend(durations)
         self.growth.extend(growth)
 
+    def forget_steps_in_flight(self) -> None:
+        """They will never end: no stay and no stint reaches beyond those that have."""
+        self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_table()))
+
     def rest(self, now: Nanoseconds, cached: int) -> None:
         """The engine has nothing to do now, and so many of its free pages could still be found."""
         self.rests += PACK_2(now, cached)
@@ -263,3 +272,10 @@ class EventLog:
         merged = table[first]
         merged[:, RUN.index("steps")] = np.add.reduceat(runs["steps"], first)
         return merged
+
+
+def cut(table: Integers, steps: int) -> bytearray:
+    """The rows (request, first, end) of a table that begin within so many steps, ending with them at most."""
+    begun = table[table[:, 1] < steps]
+    begun[:, 2] = np.minimum(begun[:, 2], steps)
+    return bytearray(begun.tobytes())

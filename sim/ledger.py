@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from sim.events import Integers, Kind, Reason
-from sim.lives import CANCELLED, TIMED_OUT, Lives
+from sim.lives import Bools, Lives
 from sim.request import Request
 
 ROWS = (
@@ -70,13 +70,21 @@ def waiting_by_step(lives: Lives) -> Integers:
     return present + np.repeat(runs["waiting"] - before, steps)
 
 
-def slot_rows(lives: Lives, span: int) -> tuple[dict[str, int], dict[str, int]]:
-    """(slot-steps, slot-nanoseconds over `span`) by row of the ledger, `bought` first; the second also has `idle`."""
+def slot_rows(
+    lives: Lives, span: int, in_vain: Bools | None = None, down: int | None = None
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(slot-steps, slot-nanoseconds over `span`) by row of the ledger, `bought` first; the second also has `idle`.
+
+    `in_vain`: the entries of the log whose work was wasted, where others than the log know it. `down`: for how long
+    the engine had failed, which is a row of its own.
+    """
     log = lives.log
     steps = {"bought": log.slots * log.steps} | dict.fromkeys(ROWS, 0)
     time = {"bought": log.slots * span} | dict.fromkeys(ROWS, 0)
     durations = log.step_durations()
-    time["idle"] = log.slots * (span - int(durations.sum()))
+    time["idle"] = log.slots * (span - int(durations.sum()) - (down or 0))
+    if down is not None:
+        time["down"] = log.slots * down
     if not log.steps:
         return steps, time
     runs = log.run_table()
@@ -97,7 +105,7 @@ def slot_rows(lives: Lives, span: int) -> tuple[dict[str, int], dict[str, int]]:
     steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
     time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
     elapsed = np.concatenate(([0], np.cumsum(durations)))
-    for row, first_step, end in vain_stretches(lives):
+    for row, first_step, end in vain_stretches(lives, lives.in_vain if in_vain is None else in_vain):
         steps[row] -= end - first_step
         steps["wasted"] += end - first_step
         time[row] -= int(elapsed[end] - elapsed[first_step])
@@ -105,11 +113,11 @@ def slot_rows(lives: Lives, span: int) -> tuple[dict[str, int], dict[str, int]]:
     return steps, time
 
 
-def vain_stretches(lives: Lives) -> Iterator[tuple[str, int, int]]:
-    """(row, first step, end) of all that was booked for requests that were cancelled or timed out."""
+def vain_stretches(lives: Lives, chosen: Bools) -> Iterator[tuple[str, int, int]]:
+    """(row, first step, end) of all that was booked for the chosen requests, whose work was in vain."""
     log = lives.log
-    over = lives.values(Kind.RELEASED, 0)
-    in_vain = np.flatnonzero(np.isin(lives.status, (CANCELLED, TIMED_OUT)))
+    over, redone = lives.values(Kind.RELEASED, 0), lives.values(Kind.QUEUED, 0)
+    in_vain = np.flatnonzero(chosen)
     if not len(in_vain):
         return
     stays, stints, chunks = (
@@ -120,7 +128,7 @@ def vain_stretches(lives: Lives) -> Iterator[tuple[str, int, int]]:
         worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))
-        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]))
+        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]), int(redone[index]))
 
 
 def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
@@ -132,10 +140,13 @@ def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[li
 
 
 def stretches(
-    request: Request, stays: list[list[int]], worked: list[Work], over: bool
+    request: Request, stays: list[list[int]], worked: list[Work], over: bool, redone: int = 0
 ) -> Iterator[tuple[str, int, int]]:
-    """The rows in which one request was booked: by what it computed, in order, and `held` or `no_budget` between."""
-    computed = peak = 0
+    """The rows in which one request was booked: by what it computed, in order, and `held` or `no_budget` between.
+
+    `redone`: positions that it computed again because another engine lost them.
+    """
+    computed, peak = 0, redone
     for _, entered, left in stays:
         at = entered
         for first, end, start, tokens in worked:

@@ -20,6 +20,9 @@ NEVER = -1
 
 STATUSES = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
 FINISHED, REJECTED, TIMED_OUT, CANCELLED, WAITING, RUNNING = range(len(STATUSES))
+LEFT = ("moved", "interrupted")
+"""What can have become of an entry of a log, beside that: it went on elsewhere, or was lost with its engine."""
+MOVED, INTERRUPTED = range(len(STATUSES), len(STATUSES) + len(LEFT))
 
 
 class Lives:
@@ -77,9 +80,9 @@ class Lives:
 
     @cached_property
     def ended(self) -> Integers:
-        """Completion, rejection, time-out or cancellation."""
+        """Completion, rejection, time-out or cancellation; leaving this engine."""
         ended = self.finished
-        for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED):
+        for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED):
             ended = np.maximum(ended, self.when(kind))
         return ended
 
@@ -90,19 +93,31 @@ class Lives:
 
     @cached_property
     def status(self) -> Integers:
-        """Index into STATUSES."""
+        """Index into (*STATUSES, *LEFT)."""
         status = np.full(len(self.log.requests), WAITING)
         status[self.count(Kind.ADMITTED) > self.preemptions] = RUNNING
         status[self.finished != NEVER] = FINISHED
         status[self.count(Kind.REJECTED) > 0] = REJECTED
         status[self.count(Kind.TIMED_OUT) > 0] = TIMED_OUT
         status[self.count(Kind.CANCELLED) > 0] = CANCELLED
+        status[self.count(Kind.MOVED) > 0] = MOVED
+        status[self.count(Kind.INTERRUPTED) > 0] = INTERRUPTED
         return status
+
+    @property
+    def in_vain(self) -> Bools:
+        """Whose work served nobody, as far as this log tells."""
+        return np.isin(self.status, (CANCELLED, TIMED_OUT, INTERRUPTED))
 
     @cached_property
     def rejection(self) -> Integers:
         """Index of the reason of rejection, or NEVER."""
         return self.values(Kind.REJECTED, NEVER)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why each was rejected, empty if it was not."""
+        return [self.log.reasons[reason] if reason != NEVER else "" for reason in self.rejection]
 
     @cached_property
     def step_ends(self) -> Integers:
@@ -151,6 +166,16 @@ class Lives:
         request, first, end = self.stints
         given = np.bincount(request, end - first, len(self.log.requests))
         return given.astype(np.int64) + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
+
+    @cached_property
+    def last_token(self) -> Integers:
+        """When each got its latest token, NEVER if it got none."""
+        resumed = self.kind == Kind.RESUMED
+        latest = self.first_token.copy()
+        np.maximum.at(latest, self.request[resumed], self.time[resumed])
+        request, _, end = self.stints
+        np.maximum.at(latest, request, self.step_ends[end - 1])
+        return latest
 
     @cached_property
     def largest_gap(self) -> Integers:

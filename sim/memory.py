@@ -76,6 +76,11 @@ class PagePool:
         self.free += pages
         assert self.free <= self.pages, "gave back a page that was never taken"
 
+    def lose_all(self) -> None:
+        """The memory is gone, and everybody who held a page of it."""
+        self.free = self.pages
+        self.shared = 0
+
     def check(self) -> None:
         """Nothing is held: what holds once every sequence has left."""
         assert self.free == self.pages, f"{self.used} pages were never given back"

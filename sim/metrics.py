@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -12,10 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sim.events import EventLog, Integers, Kind, Reason
-from sim.ledger import USEFUL, fleet_pages, makespan, slot_rows, waiting_by_step
-from sim.lives import FINISHED, NEVER, STATUSES, Bools, Lives
-from sim.request import SECOND, Nanoseconds
+from sim.journeys import Injected, Journeys
+from sim.ledger import USEFUL, fleet_pages, slot_rows, waiting_by_step
+from sim.lives import FINISHED, INTERRUPTED, LEFT, MOVED, NEVER, STATUSES, Bools, Lives
+from sim.request import SECOND, Nanoseconds, Request
 from sim.reuse import cache
+from sim.trail import Trail
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +29,8 @@ ENDS = {
     Kind.LOST: "finished",
     Kind.CANCELLED: "cancelled",
     Kind.TIMED_OUT: "timed_out",
+    Kind.MOVED: "moved",
+    Kind.INTERRUPTED: "interrupted",
 }
 OBJECTIVES = {"wait": "wait_s", "ttft": "ttft_s", "tpot": "tpot_s", "itl": "max_itl_s", "e2e": "e2e_s"}
 
@@ -68,7 +73,7 @@ def between(start: Integers, end: Integers) -> Integers:
     return np.where((start < 0) | (end < 0), NEVER, end - start)
 
 
-def request_latencies(lives: Lives) -> dict[str, Floats]:
+def request_latencies(lives: Lives | Injected) -> dict[str, Floats]:
     """Seconds for each request: wait, TTFT, TPOT, E2E and its largest gap; NaN where undefined."""
     decode_time = between(lives.first_token, lives.finished)
     several = lives.tokens > 1
@@ -100,13 +105,14 @@ def objectives_met(status: Integers, latencies: Mapping[str, Floats], objectives
 def status_counts(status: Integers) -> dict[str, int]:
     """How many requests were injected, and what became of them."""
     counts = np.bincount(status, minlength=len(STATUSES))
-    return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist(), strict=True))
+    return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist()[: len(STATUSES)], strict=True))
 
 
-def gaps(fleet: Sequence[Lives], chosen: Bools) -> Statistics:
+def gaps(injected: Injected, chosen: Bools) -> Statistics:
     """Gaps between consecutive tokens, pooled over the chosen of all requests."""
-    values, weights = [], []
-    for lives, mine in zip(fleet, split(chosen, fleet), strict=True):
+    between_legs = injected.pauses_between_legs(chosen)
+    values, weights = [between_legs], [np.ones(len(between_legs), np.int64)]
+    for lives, mine in zip(injected.fleet, injected.entries(chosen), strict=True):
         request, pauses = lives.pauses
         pauses = pauses[mine[request]]
         values += [lives.token_distances, pauses]
@@ -114,27 +120,21 @@ def gaps(fleet: Sequence[Lives], chosen: Bools) -> Statistics:
     return describe(np.concatenate(values) / SECOND, np.concatenate(weights))
 
 
-def split(chosen: Bools, fleet: Sequence[Lives]) -> list[Bools]:
-    """A choice among all requests as one for each replica."""
-    return np.split(chosen, np.cumsum([len(lives.log.requests) for lives in fleet])[:-1])
-
-
-def latency_summary(fleet: Sequence[Lives], latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
+def latency_summary(injected: Injected, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
     """Each of LATENCIES described over the chosen requests."""
     described = {name: describe(values[chosen]) for name, values in latencies.items()}
-    described["itl_s"] = gaps(fleet, chosen)
+    described["itl_s"] = gaps(injected, chosen)
     return {name: described[name] for name in LATENCIES}
 
 
-def tenant_summary(fleet: Sequence[Lives], status: Integers, latencies: Mapping[str, Floats]) -> dict[str, Any]:
+def tenant_summary(injected: Injected, latencies: Mapping[str, Floats]) -> dict[str, Any]:
     """Request counts and latencies by tenant, in order of first appearance."""
-    everyone = [request.tenant for lives in fleet for request in lives.log.requests]
-    codes, names = pd.factorize(np.array(everyone, dtype=object))
+    codes, names = pd.factorize(np.array([request.tenant for request in injected.requests], dtype=object))
     tenants = {}
     for code, name in enumerate(names):
         chosen = codes == code
-        latency = latency_summary(fleet, latencies, chosen)
-        tenants[str(name)] = {"requests": status_counts(status[chosen])} | latency
+        latency = latency_summary(injected, latencies, chosen)
+        tenants[str(name)] = {"requests": status_counts(injected.status[chosen])} | latency
     return tenants
 
 
@@ -147,20 +147,16 @@ def token_counts(lives: Lives) -> dict[str, int]:
         "prompt": int(prompts[finished].sum()),
         "output": int(lives.tokens.sum()),
         "computed": int(runs["tokens"] @ runs["steps"]),
-        "recomputed": int(lives.value[lives.kind == Kind.PREEMPTED].sum()),
+        "recomputed": int(lives.value[np.isin(lives.kind, (Kind.PREEMPTED, Kind.MOVED))].sum()),
         "cached": int(lives.value[lives.kind == Kind.ADMITTED].sum()),
         "padding": int(runs["padding"] @ runs["steps"]),
         "lost": int((lives.kind == Kind.LOST).sum()),
     }
 
 
-def rejections(fleet: Sequence[Lives]) -> dict[str, int]:
-    """How many requests were rejected, by reason."""
-    return total(
-        dict(zip(lives.log.reasons, np.bincount(found, minlength=len(lives.log.reasons)).tolist(), strict=True))
-        for lives in fleet
-        for found in [lives.rejection[lives.rejection != NEVER]]
-    )
+def rejections(injected: Injected) -> dict[str, int]:
+    """How many requests were rejected, by reason, in order of first appearance."""
+    return dict(Counter(reason for reason in injected.reasons if reason))
 
 
 def total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -177,41 +173,47 @@ def ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def fingerprint(logs: Sequence[EventLog]) -> str:
-    """The digest of a log, or of the digests of several."""
+def fingerprint(logs: Sequence[EventLog], trail: Trail | None = None) -> str:
+    """The digest of a log, or of the digests of several, and of what happened between them."""
+    if trail is not None and trail.eventful:
+        return trail.sha256(logs)
     if len(logs) == 1:
         return logs[0].sha256()
     return hashlib.sha256("".join(f"{log.sha256()}\n" for log in logs).encode()).hexdigest()
 
 
 def summary(
-    logs: EventLog | Sequence[EventLog], objectives: Mapping[str, Nanoseconds] | None = None
+    logs: EventLog | Sequence[EventLog],
+    objectives: Mapping[str, Nanoseconds] | None = None,
+    trail: Trail | None = None,
 ) -> dict[str, Any]:
     """Everything a run is judged by, as plain numbers; times in seconds. Of several replicas: all taken together.
 
-    `objectives` (keys of OBJECTIVES, nanoseconds) decide attainment and goodput, which are None without.
+    `objectives` (keys of OBJECTIVES, nanoseconds) decide attainment and goodput, which are None without. With a
+    `trail`, requests are journeys, which may be in several logs.
     """
     logs = [logs] if isinstance(logs, EventLog) else list(logs)
     fleet = [Lives(log) for log in logs]
-    status = np.concatenate([lives.status for lives in fleet])
-    each = [request_latencies(lives) for lives in fleet]
-    latencies = {name: np.concatenate([mine[name] for mine in each]) for name in each[0]}
-    span = makespan(fleet)
-    rows = [slot_rows(lives, span) for lives in fleet]
+    injected = Injected(fleet) if trail is None else Journeys(fleet, trail)
+    status = injected.status
+    latencies = request_latencies(injected)
+    span = injected.span
+    down = [None if trail is None else injected.down(number) for number in range(len(fleet))]
+    rows = [slot_rows(lives, span, injected.in_vain(n), down[n]) for n, lives in enumerate(fleet)]
     slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
     use = fleet_pages(fleet, span)
     tokens = total(token_counts(lives) for lives in fleet)
     met = int(objectives_met(status, latencies, objectives).sum()) if objectives else None
     counts = status_counts(status)
     return {
-        "log_sha256": fingerprint(logs),
+        "log_sha256": fingerprint(logs, trail),
         "steps": sum(log.steps for log in logs),
         "makespan_s": span / SECOND,
         "occupancy": ratio(sum(slot_steps[row] for row in USEFUL), slot_steps["bought"]),
         "preemptions": sum(int(lives.preemptions.sum()) for lives in fleet),
         "goodput_per_s": None if met is None else ratio(met * SECOND, span),
         "requests": counts,
-        "rejections": rejections(fleet),
+        "rejections": rejections(injected),
         "slot_steps": slot_steps,
         "slot_seconds": {row: time / SECOND for row, time in slot_time.items()},
         "pages": {
@@ -229,21 +231,50 @@ def summary(
             "finished_per_s": ratio(counts["finished"] * SECOND, span),
             "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),
         },
-        **latency_summary(fleet, latencies, np.ones(len(status), bool)),
+        **latency_summary(injected, latencies, np.ones(len(status), bool)),
         "max_itl_s": describe(latencies["max_itl_s"]),
-        "client_wait_s": describe(seconds(np.concatenate([lives.client_wait for lives in fleet]))),
-        "tenants": tenant_summary(fleet, status, latencies),
-        "replicas": [replica_summary(lives, *mine) for lives, mine in zip(fleet, rows, strict=True)],
+        "client_wait_s": describe(seconds(injected.client_wait)),
+        "tenants": tenant_summary(injected, latencies),
+        "service": service_summary(injected) if isinstance(injected, Journeys) else None,
+        "replicas": [replica_summary(lives, *rows[n], down[n]) for n, lives in enumerate(fleet)],
     }
 
 
-def replica_summary(lives: Lives, steps: Mapping[str, int], time: Mapping[str, int]) -> dict[str, Any]:
-    """What one replica did: its requests, its steps, and how much of its slots and of the time was used."""
+def service_summary(journeys: Journeys) -> dict[str, Any]:
+    """What happened between clients and replicas: attempts, moves, waits at the router, transfers, outages."""
+    retried = journeys.attempts > 1
+    left = np.concatenate([lives.status for lives in journeys.fleet])
     return {
-        "requests": status_counts(lives.status),
+        "attempts": int(journeys.attempts.sum()),
+        "retried": int(retried.sum()),
+        "most_attempts": int(journeys.attempts.max(initial=0)),
+        "finished_by_retry": int((retried & (journeys.status == FINISHED)).sum()),
+        "moved": int((left == MOVED).sum()),
+        "interrupted": int((left == INTERRUPTED).sum()),
+        "held": len(journeys.trail.table("holds")),
+        "router_wait_s": describe(seconds(journeys.time("holds"))),
+        "transfers": len(journeys.trail.table("transfers")),
+        "transfer_s": describe(seconds(journeys.time("transfers"))),
+        "outages": len(journeys.trail.table("outages")),
+    }
+
+
+def replica_summary(
+    lives: Lives, steps: Mapping[str, int], time: Mapping[str, int], down: Nanoseconds | None
+) -> dict[str, Any]:
+    """What one replica did: its requests, its steps, and how much of its slots and of the time was used.
+
+    Where requests may move or be lost with a replica (`down` is known), these are counted too.
+    """
+    left = np.bincount(lives.status, minlength=len(STATUSES) + len(LEFT))[len(STATUSES) :].tolist()
+    return {
+        "slots": lives.log.slots,
+        "pages": lives.log.pages,
+        "requests": status_counts(lives.status) | ({} if down is None else dict(zip(LEFT, left, strict=True))),
         "steps": lives.log.steps,
         "occupancy": ratio(sum(steps[row] for row in USEFUL), steps["bought"]),
-        "busy": ratio(time["bought"] - time["idle"], time["bought"]),
+        "busy": ratio(time["bought"] - time["idle"] - time.get("down", 0), time["bought"]),
+        **({} if down is None else {"down_s": down / SECOND}),
         "preemptions": int(lives.preemptions.sum()),
         "output_tokens": int(lives.tokens.sum()),
     }
@@ -261,8 +292,22 @@ def requests_frame(log: EventLog) -> pd.DataFrame:
 
     Timestamps are nullable integers in ns, latencies floats in seconds (NaN where undefined).
     """
-    lives = Lives(log)
-    asked = log.requests
+    return frame_of(log.requests, Lives(log))
+
+
+def journeys_frame(logs: Sequence[EventLog], trail: Trail) -> pd.DataFrame:
+    """The same where requests may be in several logs: one row each, in order of first sending, and their attempts."""
+    journeys = Journeys([Lives(log) for log in logs], trail)
+    return frame_of(trail.requests, journeys).assign(
+        attempts=journeys.attempts,
+        router_wait_s=seconds(journeys.time("holds")),
+        transfer_s=seconds(journeys.time("transfers")),
+        replica=journeys.replica,
+    )
+
+
+def frame_of(asked: Sequence[Request], lives: Lives | Injected) -> pd.DataFrame:
+    """A row for each of these requests."""
     stamps = {
         "queued_ns": lives.queued,
         "admitted_ns": lives.admitted,
@@ -277,7 +322,7 @@ def requests_frame(log: EventLog) -> pd.DataFrame:
             "output": np.array([request.output for request in asked], np.int64),
             "tokens": lives.tokens,
             "status": pd.array([STATUSES[status] for status in lives.status], dtype="str"),
-            "reason": pd.array([log.reasons[r] if r != NEVER else "" for r in lives.rejection], dtype="str"),
+            "reason": pd.array(lives.reasons, dtype="str"),
             **{name: pd.arrays.IntegerArray(times.copy(), times == NEVER) for name, times in stamps.items()},
             "preemptions": lives.preemptions,
             "client_wait_s": seconds(lives.client_wait),

@@ -148,6 +148,12 @@ class PrefixPool(PagePool):
                 self.free += 1
         seq.table = []
 
+    def lose_all(self) -> None:
+        """The memory is gone: nothing is found again, and nobody holds a page."""
+        super().lose_all()
+        self.known = {}
+        self.idle = OrderedDict()
+
     def keys(self, seq: Sequence, end: int, first: int = 0) -> list[Key]:
         """Keys of the pages first..end of a sequence; each stands for the whole prefix up to its end."""
         request = seq.request

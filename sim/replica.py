@@ -17,8 +17,9 @@ import simpy
 from sim.agenda import ARRIVAL, COMPLETION, PLANNING, Rank
 from sim.batch import Batch
 from sim.cost import Curve, StepCost
+from sim.crash import Crash
 from sim.events import Kind
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
 
 
@@ -36,14 +37,16 @@ class Clock(simpy.Environment):
 
 
 class At(simpy.Event):
-    """Calls `action` at an instant, in the order of the ranks."""
+    """Calls `action` at an instant, in the order of the ranks, and within one by `place`."""
 
-    def __init__(self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None]) -> None:
+    def __init__(
+        self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None], place: int = 0
+    ) -> None:
         self.env = env
         self.callbacks = [action]
         self._ok = True
         self._value = None
-        env.schedule(self, rank, delay)  # type: ignore[arg-type]  # SimPy names only two of its priorities
+        env.schedule(self, (rank << 32) + place, delay)  # type: ignore[arg-type]  # SimPy names only two priorities
 
 
 class Replica:
@@ -60,13 +63,15 @@ class Replica:
         cost: StepCost,
         macro: bool = True,
         on_end: Callable[[Sequence], None] | None = None,
+        number: int = 0,
     ) -> None:
-        """`on_end` hears of every request that ends, at the instant it does."""
+        """`on_end` hears of every request that ends, at the instant it does; of several replicas by `number`."""
         self.env = env
         self.scheduler = scheduler
         self.cost = cost
         self.macro = macro
         self.on_end = on_end
+        self.number = number
         if isinstance(cost, Curve) and cost.raggedness:
             scheduler.decoders.watch()
         self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
@@ -76,12 +81,13 @@ class Replica:
         self.wake: At | None = None
         self.must_plan = False
         self.planning = False
+        self.down = False
 
-    def submit(self, request: Request) -> Sequence | None:
-        """A request arrives now; returns its sequence, None if it is rejected."""
+    def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
+        """A request arrives now, or a part of one; returns its sequence, None if it is rejected."""
         if self.flying is not None and self.scheduler.order.counts_service:
             self.catch_up(self.flying)
-        seq = self.scheduler.submit(request, self.env.now)
+        seq = self.scheduler.submit(request, self.env.now, leg)
         if self.flying is None:
             self.must_plan = True
         self.heed()
@@ -99,6 +105,24 @@ class Replica:
         self.tell()
         self.heed()
 
+    def fail(self, fate: Kind) -> Crash:
+        """It stops now, and all that was in its memory is lost; see `sim.crash` for what becomes of the requests."""
+        if self.flying is not None:
+            self.catch_up(self.flying)
+        now = self.env.now
+        in_flight = [batch for batch in (self.flying, self.following) if batch is not None]
+        since = in_flight[0].start if in_flight else now
+        self.flying = self.following = self.wake = None
+        self.in_tail = self.must_plan = False
+        self.down = True
+        return Crash(self.scheduler, now, since, in_flight, fate)
+
+    def restart(self) -> None:
+        """It is there again, with what waits in its queue."""
+        self.down = False
+        self.must_plan = True
+        self.settle()
+
     def heed(self) -> None:
         """Plan again if what has just happened could change what runs, or if a plan is due anyway."""
         if self.scheduler.unsettled and self.flying is not None and not self.must_plan:
@@ -115,17 +139,20 @@ class Replica:
 
     def settle(self) -> None:
         """If a plan is due, make it now, once, after every other event of this instant."""
-        if self.planning:
+        if self.planning or self.down:
             return
         if self.env.peek() > self.env.now:
             self.plan()
         else:
             self.planning = True
-            At(self.env, 0, PLANNING, self.plan)
+            At(self.env, 0, PLANNING, self.plan, self.number)
 
     def plan(self, _: simpy.Event | None = None) -> None:
         """Ask for the next batch, and set it running or behind the step that runs."""
-        self.planning = self.must_plan = False
+        self.planning = False
+        if self.down:
+            return
+        self.must_plan = False
         now = self.env.now
         batch = self.scheduler.plan(now)
         while batch.preempted and not batch.tokens and self.flying is None:
@@ -147,7 +174,7 @@ class Replica:
             self.begin(batch, now)
         else:
             self.flying = batch
-            self.wake = At(self.env, sum(batch.durations), COMPLETION, self.reach_plan)
+            self.wake = At(self.env, sum(batch.durations), COMPLETION, self.reach_plan, self.number)
         if batch.until is not None:
             self.plan_at_boundary(batch.until)
         if self.must_plan:
@@ -179,7 +206,7 @@ class Replica:
             self.enter_tail(batch)
             return
         lasts = sum(durations) - (durations[-1] if self.ahead else 0)
-        self.wake = At(self.env, batch.start + lasts - now, COMPLETION, self.reach_plan)
+        self.wake = At(self.env, batch.start + lasts - now, COMPLETION, self.reach_plan, self.number)
 
     def reach_plan(self, event: simpy.Event) -> None:
         """All steps but those to run ahead have ended, unless the batch was cut since this was scheduled."""
@@ -206,11 +233,12 @@ class Replica:
     def enter_tail(self, batch: Batch) -> None:
         """The last step of a batch starts now, and the one after it is to be planned."""
         self.in_tail = self.must_plan = True
-        self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail)
+        self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail, self.number)
 
     def end_tail(self, event: simpy.Event) -> None:
-        """The last step has ended: the batch behind it starts, or a plan is due."""
-        assert event is self.wake
+        """The last step has ended: the batch behind it starts, or a plan is due; nothing if the engine failed."""
+        if event is not self.wake:
+            return
         now = self.env.now
         batch, following = self.flying, self.following
         assert batch is not None

@@ -99,13 +99,34 @@ class Request:
         return f"request {self.id}: output is {self.output}; expected at most its own limit {self.max_output}"
 
 
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The part of a request that one engine does, where that is not all of it.
+
+    given       tokens it has been given by other engines before
+    ready       positions whose KV comes along
+    redone      positions that another engine had computed, and that are lost
+    hands_over  it leaves this engine with its next token, unless that is its last
+    """
+
+    given: int = 0
+    ready: int = 0
+    redone: int = 0
+    hands_over: bool = False
+
+
+WHOLE = Leg()
+
+
 class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
     goal      position count at which its last token appears (prompt + output - 1: that one is never computed),
               or the last its client waits for, or where the longest sequence that the engine takes ends
     most      positions it may come to hold
-    peak      most positions it ever had computed
+    peak      most positions it had computed when it lost them
+    given     tokens it had when it came, from other engines
+    leaves    it goes on elsewhere once it has come to its goal
     cut_short its client waits for fewer tokens than it would get
     over      its last token has been scheduled
     ended     it has finished, or its client has given up
@@ -128,12 +149,14 @@ class Sequence:
         "ended",
         "entered",
         "finished",
+        "given",
         "goal",
         "index",
         "joined",
         "keys",
         "known",
         "last_step",
+        "leaves",
         "most",
         "needs",
         "over",
@@ -147,16 +170,23 @@ class Sequence:
 
     pool: PagePool
 
-    def __init__(self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT) -> None:
+    def __init__(
+        self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT, leg: Leg = WHOLE
+    ) -> None:
         self.request = request
         self.index = index
-        self.known = request.prompt
-        self.computed = 0
-        self.peak = 0
+        self.known = request.prompt + leg.given
+        self.computed = leg.ready
+        self.peak = leg.redone
+        self.given = leg.given
         awaited = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
         self.goal = min(request.prompt + awaited, longest) - 1
         self.cut_short = self.goal < min(request.prompt + request.output, longest) - 1
         self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
+        self.leaves = leg.hands_over and self.goal > self.known
+        if self.leaves:
+            self.goal = self.known
+            self.most = min(self.most, self.known + overrun)
         self.needs = 0
         self.pages = 0
         self.serial = -1

@@ -17,6 +17,7 @@ from sim.events import (
     FINISHED,
     FIRST_TOKEN,
     LOST,
+    MOVED,
     RELEASED,
     RESUMED,
     EventLog,
@@ -116,7 +117,6 @@ class Residents:
         self.computed += batch.tokens
         for seq, _, tokens in batch.work:
             seq.computed += tokens
-            seq.peak = max(seq.peak, seq.computed)
             if tokens and seq.computed == seq.known and not seq.over:
                 self.catch_up(seq, batch)
         if decoders.some_due():
@@ -126,7 +126,8 @@ class Residents:
         """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
         del self.catching_up[seq.serial]
         batch.yields.append((seq, seq.last_step))
-        seq.last_step = self.decoders.step - 1
+        seq.joined = self.decoders.step
+        seq.last_step = seq.joined - 1
         seq.known += 1
         self.latest_past_prefill = max(self.latest_past_prefill, seq.serial)
         if self.order.counts_service:
@@ -222,12 +223,15 @@ class Residents:
             self.order.left(seq, self.decoders.step)
 
     def log_finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """Write the end of a request: all its tokens are there, or all that its client waits for."""
-        if seq.cut_short:
+        """Write the end of a request: all its tokens are there, all that its client waits for, or all from here."""
+        if seq.leaves:
+            self.log.event(now, MOVED, seq.index)
+        elif seq.cut_short:
             self.log.event(now, CANCELLED, seq.index, self.log.steps)
         else:
             seq.finished = True
-            self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt - self.harvest_late)
+            delivered = seq.goal + 1 - seq.request.prompt - seq.given - self.harvest_late
+            self.log.event(now, FINISHED, seq.index, delivered)
         self.log.ended += 1
         self.departed.append(seq)
 

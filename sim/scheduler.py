@@ -28,7 +28,7 @@ from sim.events import (
 from sim.memory import PagePool
 from sim.policy import Policy
 from sim.prefix import Page
-from sim.request import NO_LIMIT, Nanoseconds, Request, Sequence
+from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request, Sequence
 from sim.residents import Residents
 
 LONGEST_RUN = 256
@@ -120,25 +120,26 @@ class Scheduler(Residents):
         self.riding: list[Sequence] = []  # finished, and in one step more
         self.abandoned: list[Sequence] = []  # running, and their client has given up since the last plan
         self.unsettled = False  # the last arrival or abort could change what runs
+        self.complaint = ""  # why the last arrival was turned away, if it was
         self.admissions = 0
         self.width = 0  # positions per row of a contiguous cache
         self.swapping = 0  # positions to move with the next step
 
-    def submit(self, request: Request, now: Nanoseconds) -> Sequence | None:
-        """A request arrives: it is queued and returned, or rejected (None) if it can never fit.
+    def submit(self, request: Request, now: Nanoseconds, leg: Leg = WHOLE) -> Sequence | None:
+        """A request arrives, or the part of one: it is queued and returned, or rejected (None) if it can never fit.
 
         `unsettled` then says whether it could change what runs, so that the plan should be made again at the
         next step boundary.
         """
         index = self.log.add(request)
-        seq = Sequence(request, index, self.evict_late, self.max_model_len)
+        seq = Sequence(request, index, self.evict_late, self.max_model_len, leg)
         seq.pool = self.pool
-        complaint = self.refusal(seq, now)
-        if complaint:
-            self.log.reject(now, index, complaint)
+        self.complaint = self.misfit(seq) or ("" if leg.given else self.refusal(seq, now))
+        if self.complaint:
+            self.log.reject(now, index, self.complaint)
             self.unsettled = False
             return None
-        self.log.event(now, QUEUED, index)
+        self.log.event(now, QUEUED, index, leg.redone)
         nobody_waits = not self.waiting.count
         needs = self.needs(seq)
         self.waiting.push(seq, needs, now, self.decoders.step)
@@ -169,14 +170,18 @@ class Scheduler(Residents):
             self.dequeue(seq, now)
             self.unsettled = len(self.running) < self.slots
 
-    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
-        """Why this sequence is turned away: it could not run even alone, or too many wait; empty if it is not."""
+    def misfit(self, seq: Sequence) -> str:
+        """Why this sequence could not run even alone; empty if it could."""
         if seq.request.prompt >= self.max_model_len:
             return "prompt leaves no room for an output"
         if self.pool.pages_for(seq.most) > self.pool.pages:
             return "needs more pages than exist"
         if not self.chunked and seq.request.prompt > self.token_budget:
             return "prompt exceeds the token budget"
+        return ""
+
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
+        """Why this sequence, which could run, is turned away for now: too many wait; empty if it is not."""
         if self.queue_limit is not None and self.waiting.count >= self.queue_limit:
             return "queue is full"
         return self.order.refusal(seq, now)
@@ -324,6 +329,7 @@ class Scheduler(Residents):
         step = self.decoders.step
         stay = ((seq.generated(step), seq.request.max_output) for seq in self.running.values())
         self.admission.retracted(stay, step)
+        victim.peak = max(victim.peak, victim.computed)
         lost = 0 if victim.over or self.swap else victim.computed
         self.log.event(batch.planned, PREEMPTED, victim.index, lost)
         if self.swap:
@@ -350,7 +356,7 @@ class Scheduler(Residents):
                 batch.reason = LIMITED
                 return
             found: list[Page] = []
-            if self.pool.remembers:
+            if self.pool.remembers and not seq.computed:
                 batch.found = found = self.pool.find(seq)
             start = seq.computed + len(found) * self.pool.page_size
             wanted = min(seq.known - start, limit)
@@ -413,13 +419,14 @@ class Scheduler(Residents):
         assert seq.last_step < self.log.steps, "admitted with a token in flight"
         self.waiting.pop(seq)
         if self.pool.use is not None:
-            self.pool.use.queried += seq.known
+            self.pool.use.queried += seq.known if not seq.computed else 0
         if found:
             self.pool.claim(seq, found)
             seq.computed = len(found) * self.pool.page_size
             self.computed += seq.computed
         elif seq.computed:
-            self.swapping += seq.computed
+            if seq.entered >= 0:
+                self.swapping += seq.computed
             self.computed += seq.computed
             self.fill(self.pool.pages_for(seq.computed))
         if not self.on_demand:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sim.batch import Batch
 from sim.memory import PagePool
 from sim.policy import Policy
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
 
 
@@ -26,9 +26,9 @@ class StaticScheduler(Scheduler):
         self.longest = 0
         self.formed_at = 0
 
-    def submit(self, request: Request, now: Nanoseconds) -> Sequence | None:
+    def submit(self, request: Request, now: Nanoseconds, leg: Leg = WHOLE) -> Sequence | None:
         """A request arrives; it never changes a batch that is running."""
-        seq = super().submit(request, now)
+        seq = super().submit(request, now, leg)
         self.unsettled = False
         return seq
 
@@ -80,4 +80,5 @@ class StaticScheduler(Scheduler):
             batch.decodes = members
             batch.longest = self.longest + self.decoders.step - self.formed_at - 1
             batch.context = members * batch.longest
-        batch.held_rows = self.slots - batch.decode_rows - batch.prefill_rows if members else 0
+        working = batch.decode_rows + batch.prefill_rows + batch.recomputed_rows
+        batch.held_rows = self.slots - working if members else 0
