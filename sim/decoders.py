@@ -123,7 +123,7 @@ class Decoders:
     def go_back(self, step: int) -> None:
         """Nobody decodes, and only so many of the steps planned will have been."""
         self.step = step
-        self.finishing = []
+        self.finishing, self.bases = [], []
 
     def check(self) -> None:
         """Nobody decodes: what holds once every sequence has left."""

@@ -185,6 +185,7 @@ class Sequence:
         self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
         self.leaves = leg.hands_over and self.goal > self.known
         if self.leaves:
+            self.cut_short = True
             self.goal = self.known
             self.most = min(self.most, self.known + overrun)
         self.needs = 0
