@@ -6,10 +6,11 @@ is lifted to the least counter in it, or to that of the last who left it if it i
 credit. Whatever two tenants ask, while both always wait their services differ by no more than
 2 max(prompt_weight x longest prompt, output_weight x tokens that fit in a batch) (Sheng et al., Theorem 4.4).
 
-`weights` gives tenants larger shares. With `prepay` the predicted output is charged at admission and settled as
-the tokens come, which keeps a tenant from filling the batch before its counter tells (the paper's variant with
-length prediction). Within a tenant the order that it wraps decides. It is fair to tenants and not to requests;
-it works conserving, so it limits nobody: for that there are tenant_slots and tenant_rate.
+`weights` gives tenants larger shares. Without `lift` it is the paper's "least counter first": a tenant that was away
+makes up for it when it is back, and the others starve meanwhile. With `prepay` the predicted output is charged at
+admission and settled as the tokens come, which keeps a tenant from filling the batch before its counter tells (the
+paper's variant with length prediction). Within a tenant the order that it wraps decides. It is fair to tenants and
+not to requests; it works conserving, so it limits nobody: for that there are tenant_slots and tenant_rate.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from sim.request import Nanoseconds, Sequence
 class VirtualTokenCounter(Order):
     """The least served tenant first, then the order within the tenant; at a tie the tenant known longer.
 
-    lifts  "queue": a tenant returns that had nobody waiting (the paper); "engine": nobody waiting or running
+    lifts  "queue": a tenant returns that had nobody waiting (the paper); "engine": nobody waiting or running;
+           "never": counters are not lifted, and idling earns credit (the paper's "least counter first")
     """
 
     counts_service = True
@@ -58,7 +60,7 @@ class VirtualTokenCounter(Order):
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join the tenant's queue; a tenant that returns is lifted."""
         tenant = self.tenant(seq)
-        if not self.active(tenant):
+        if self.lifts != "never" and not self.active(tenant):
             active = [other.service(step) for other in self.tenants.values() if self.active(other)]
             last = self.last_left.service(step) if self.last_left else 0
             tenant.settle(step, max(0, min(active, default=last) - tenant.service(step)))
@@ -170,6 +172,7 @@ def make(
     prompt_weight: object,
     output_weight: object,
     weights: object,
+    lift: object,
     prepay: object,
     predict: object,
     error: object,
@@ -177,10 +180,13 @@ def make(
     """Fair shares over queues that `order` makes. Raises ValueError for options that make no sense."""
     if not isinstance(prepay, bool):
         raise ValueError(f"prepay is {prepay!r}; expected true or false")
+    if not isinstance(lift, bool):
+        raise ValueError(f"lift is {lift!r}; expected true or false")
     found = predictor(predict, error, seed)
     if not prepay and (predict, error) != (OPTIONS["predict"].default, OPTIONS["error"].default):
         raise ValueError("predict and error apply to prepay: true only")
-    return VirtualTokenCounter(order, Tariff(prompt_weight, output_weight, weights), found if prepay else None)
+    tariff = Tariff(prompt_weight, output_weight, weights)
+    return VirtualTokenCounter(order, tariff, found if prepay else None, "queue" if lift else "never")
 
 
 def name_of_predictor(prepay: object, predict: object, error: object, **others: object) -> str | None:
@@ -193,6 +199,7 @@ OPTIONS: Mapping[str, Option] = {
     "prompt_weight": Option(1),
     "output_weight": Option(2),
     "weights": Option({}),
+    "lift": Option(True),
     "prepay": Option(False),
     "predict": Option("exact"),
     "error": Option(0),

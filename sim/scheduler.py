@@ -46,6 +46,7 @@ class Scheduler(Residents):
     contiguous        the cache is one rectangle: admissions pay for copying
     depth             steps in flight at once: 2 plans a step while the one before it runs
     max_active        most sequences running at once, if fewer than slots
+    admit_every       while anybody runs, at least so many steps lie between two plans that admit somebody
     chunk_limit       most positions one step computes of one sequence, unless it is alone (0: no limit);
                       with chunk_limit_adapts, at least its share of the budget
     queue_limit       most sequences that may wait; who comes then is rejected
@@ -74,6 +75,7 @@ class Scheduler(Residents):
         contiguous: bool = False,
         depth: int = 1,
         max_active: int | None = None,
+        admit_every: int = 1,
         chunk_limit: int = 0,
         chunk_limit_adapts: bool = False,
         queue_limit: int | None = None,
@@ -84,6 +86,7 @@ class Scheduler(Residents):
         counts = {
             "slots": slots,
             "token_budget": token_budget,
+            "admit_every": admit_every,
             "max_active": slots if max_active is None else max_active,
             "max_model_len": NO_LIMIT if max_model_len is None else max_model_len,
         }
@@ -108,6 +111,7 @@ class Scheduler(Residents):
         self.victim = policy.victim
         self.most_active = min(slots, counts["max_active"])
         self.token_budget = token_budget
+        self.admit_every = admit_every
         self.chunked = chunked
         self.chunk_limit = chunk_limit
         self.chunk_limit_adapts = chunk_limit_adapts
@@ -122,6 +126,7 @@ class Scheduler(Residents):
         self.unsettled = False  # the last arrival or abort could change what runs
         self.complaint = ""  # why the last arrival was turned away, if it was
         self.admissions = 0
+        self.closed_until = 0  # the step whose plan may admit again
         self.width = 0  # positions per row of a contiguous cache
         self.swapping = 0  # positions to move with the next step
 
@@ -343,6 +348,9 @@ class Scheduler(Residents):
         limit = self.limit()
         if not self.running:
             self.admission.idle(self.decoders.step)
+        elif self.decoders.step < self.closed_until:
+            batch.reason = LIMITED
+            return
         while self.waiting.count:
             if len(self.running) >= self.most_active and not self.free_a_slot(batch):
                 if self.most_active < self.slots:
@@ -437,6 +445,7 @@ class Scheduler(Residents):
         seq.serial = self.admissions
         self.admissions += 1
         self.running[seq.serial] = self.catching_up[seq.serial] = seq
+        self.closed_until = self.decoders.step + self.admit_every
         if self.contiguous:
             batch.copied += self.splice(seq)
         self.log.event(batch.planned, ADMITTED, seq.index, len(found) * self.pool.page_size)
@@ -483,6 +492,8 @@ class Scheduler(Residents):
         if batch.reason in (NO_MEMORY, BLOCKED):
             steps = self.admission.next_change(self.decoders.step)
             repeat = repeat if steps is None else min(repeat, steps)
+        if batch.reason is LIMITED and self.decoders.step < self.closed_until:
+            repeat = min(repeat, self.closed_until - self.decoders.step)
         if self.on_demand and repeat > 1:
             spare = self.pool.free
             if batch.reason is BLOCKED:

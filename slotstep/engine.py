@@ -18,6 +18,7 @@ from sim import cost as costs
 from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
 from sim.pages import NumberedPool, NumberedPrefixPool
+from sim.peak import Peak
 from sim.policy import Admission, Optimistic, Order, Policy, Reserve, Victim
 from sim.prefix import PrefixPool
 from sim.quantile import Quantile
@@ -149,6 +150,7 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
             contiguous=contiguous,
             depth=2 if engine.async_scheduling else 1,
             max_active=engine.max_active,
+            admit_every=engine.admit_every,
             chunk_limit=engine.chunk_limit,
             chunk_limit_adapts=engine.chunk_limit_adapts,
             queue_limit=scenario.limits.queue,
@@ -171,6 +173,8 @@ def admission(engine: Engine) -> Admission:
     """The engine's rule of admission."""
     if engine.admission == "reserve":
         return Reserve()
+    if engine.admission == "peak":
+        return Peak()
     if engine.ratio is not None:
         return Ratio(**dict(engine.ratio))
     if engine.quantile is not None:

@@ -62,6 +62,7 @@ class Engine(Section):
     max_active: Count | None = None
     token_budget: Count = 2048
     chunked: Truth = True
+    admit_every: Count = 1
     chunk_limit: Seed = 0
     chunk_limit_adapts: Truth = False
     max_model_len: Count | None = None
@@ -75,7 +76,7 @@ class Engine(Section):
     memory: Literal["paged", "contiguous"] = "paged"
     page_size: Count = 16
     pages: Count = 8192
-    admission: Literal["optimistic", "reserve", "ratio", "quantile"] = "optimistic"
+    admission: Literal["optimistic", "reserve", "peak", "ratio", "quantile"] = "optimistic"
     ratio: RatioRule | None = None
     quantile: QuantileRule | None = None
     reserve_full_prompt: Truth = True
@@ -154,6 +155,8 @@ class Engine(Section):
             for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
                 if getattr(self, key):
                     raise ValueError(f"{key} needs batching: continuous")
+            if self.admit_every > 1:
+                raise ValueError("admit_every needs batching: continuous")
         for rule in RULES:
             if getattr(self, rule) is not None and self.admission != rule:
                 raise ValueError(f"{rule} needs admission: {rule}")

@@ -49,6 +49,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
             "memory": "paged",
             "admission": "optimistic",
             "chunked": True,
+            "admit_every": 1,
             "chunk_limit": 0,
             "chunk_limit_adapts": False,
             "async_scheduling": False,

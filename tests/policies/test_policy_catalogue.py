@@ -47,6 +47,7 @@ own = {
     "vtc": {
         "weights": st.sampled_from([{}, {"a": 2, "b": 1.5}]),
         "output_weight": st.sampled_from([0.5, 2]),
+        "lift": st.booleans(),
         "prepay": st.just(True),
         "predict": predictors,
     },

@@ -36,6 +36,13 @@ def test_a_client_that_returns_has_no_credit():
     assert served(log)[6:] == ["A7", "B1", "A8", "B2", "A9", "B3", "A10", "B4"]
 
 
+def test_without_a_lift_it_has():
+    # As above, but B starts at 0: with A at 18, B has its four, up to 12, before A goes on.
+    requests = flood("A", 10) + flood("B", 4, arrival=55)
+    log = run(requests, engine(slots=1, order=build("vtc", {"lift": False}, 0)), Unit(10))
+    assert served(log)[6:] == ["B1", "B2", "B3", "B4", "A7", "A8", "A9", "A10"]
+
+
 def test_one_that_returns_to_an_empty_queue_is_lifted_to_the_last_who_left_it():
     # A has had 3 x 3 and left. B comes first and is lifted to 9: at the tie A goes first, then in turns.
     requests = flood("A", 3) + flood("B", 3, arrival=100) + [job(f"A{i}", 1, tenant="A", arrival=100) for i in (4, 5)]
