@@ -155,6 +155,14 @@ class Lives:
         return np.cumsum(change)[:-1]
 
     @cached_property
+    def delivered_by_step(self) -> Integers:
+        """How many tokens were delivered by each step; one collected later counts for the step that brought it."""
+        everyone = np.ones(len(self.log.requests), bool)
+        other = np.isin(self.kind, (Kind.FIRST_TOKEN, Kind.RESUMED))
+        brought = np.searchsorted(self.step_ends, self.time[other], side="right") - 1
+        return self.decoders_by_step(everyone) + np.bincount(brought, minlength=len(self.step_ends))
+
+    @cached_property
     def pauses(self) -> tuple[Integers, Integers]:
         """Gaps with a step that brought no token: request and nanoseconds."""
         resumed = self.kind == Kind.RESUMED

@@ -352,6 +352,7 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
             "waiting": waiting_by_step(lives),
             "reason": pd.array(names[per_step("reason")], dtype="str"),
             "tokens": per_step("tokens"),
+            "output": lives.delivered_by_step,
             "context": per_step("context", "decode"),
             "live": per_step("live", "tokens"),
             "pages_used": log.held_by_step() if log.steps else np.zeros(0, np.int64),

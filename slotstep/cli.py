@@ -24,6 +24,7 @@ from slotstep import (
     report_commands,
     sweep_commands,
     trace_commands,
+    watch_commands,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ app.command()(profile_commands.profiles)
 app.command()(replay_commands.replay)
 app.command()(report_commands.report)
 app.command()(check_commands.check)
+app.command()(watch_commands.watch)
 trace_commands.register(traces_app)
 sweep_commands.register(app)
 
@@ -116,15 +118,23 @@ def run(
     trace: TraceFile = None,
     out: Folder = None,
     as_json: AsJson = False,
+    openmetrics: Annotated[
+        Path | None,
+        typer.Option("--openmetrics", metavar="FILE", help="Write its counters as a running engine shows them."),
+    ] = None,
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
     loaded = open_scenario(scenario, settings, trace)
     if policy is not None:
         loaded = loaded.with_policy(policy)
-    (result,) = simulate([loaded], [out] if out else [])
+    (result,) = simulate([loaded], [*([out] if out else []), *([openmetrics.parent] if openmetrics else [])])
     if out:
         result.save(out)
         say(f"written to {out}")
+    if openmetrics:
+        from reports import exposition, files
+
+        files.write_text(openmetrics, exposition.openmetrics(result.logs, loaded.name))
     if as_json:
         print_json(result.summary)
     else:

@@ -1,0 +1,1 @@
+"""Watching a running engine: its metrics page asked again and again, and what its counters say exactly."""
