@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,7 +16,8 @@ from torch import Tensor
 from calibrate.model import Decoder
 from calibrate.ragged import Ragged
 
-Pool = torch.cuda._POOL_HANDLE | None
+if TYPE_CHECKING:
+    from torch.cuda import _POOL_HANDLE  # a name of newer versions of PyTorch
 
 STEPS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
 WARM_UPS = 2
@@ -33,7 +35,9 @@ class FixedDecode:
     On a GPU they are captured as a CUDA graph (`pool`: memory that graphs may share); on a CPU they are called.
     """
 
-    def __init__(self, decoder: Decoder, rows: int, width: int, page_size: int, pool: Pool = None) -> None:
+    def __init__(
+        self, decoder: Decoder, rows: int, width: int, page_size: int, pool: _POOL_HANDLE | None = None
+    ) -> None:
         cache = decoder.cache.data
         device = cache.device
         self.page_size = page_size
@@ -72,7 +76,7 @@ class FixedDecode:
         )
         return self.decoder.logits(self.tokens, batch)
 
-    def captured(self, pool: Pool) -> Callable[[], Tensor]:
+    def captured(self, pool: _POOL_HANDLE | None) -> Callable[[], Tensor]:
         """The launches as a graph, after a few that compile kernels and settle libraries."""
         for _ in range(WARM_UPS):
             self.launch()
