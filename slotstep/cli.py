@@ -24,6 +24,7 @@ from slotstep import (
     report_commands,
     sweep_commands,
     trace_commands,
+    validate_commands,
     watch_commands,
 )
 
@@ -46,6 +47,7 @@ app.add_typer(calibrate_commands.calibrate_app, name="calibrate")
 app.command()(policy_commands.policies)
 app.command()(profile_commands.profiles)
 app.command()(replay_commands.replay)
+app.command()(validate_commands.validate)
 app.command()(report_commands.report)
 app.command()(check_commands.check)
 app.command()(watch_commands.watch)

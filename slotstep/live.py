@@ -68,9 +68,11 @@ class Device:
 
 @contextmanager
 def opened(
-    scenario: Scenario, model: str, requests: Sequence[Request], spare_pages: int = 0, **options: Any
+    scenario: Scenario, model: str, requests: Sequence[Request], spare_pages: int = 0, least: int = 0, **options: Any
 ) -> Iterator[Device]:
-    """An engine that can serve the scenario, with so many pages more, closed at the end.
+    """An engine that can serve the scenario, with so many pages more and sequences of at least so many positions.
+
+    It is closed at the end.
 
     `options` are those of `calibrate.opening.EngineOptions` that the scenario does not say. Raises BadInput, one
     line, for a scenario that no real engine serves, or a model, device or memory with which there is none.
@@ -78,7 +80,7 @@ def opened(
     with as_bad_input():
         fits(scenario)
         size, pages = scenario.engine.page_size, scenario.engine.pages
-        longest = max((reach(scenario, request) for request in requests), default=1) + 2
+        longest = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
         host = 4 * pages if scenario.engine.preemption == "swap" else 0
         if model == SYNTHETIC:
             clock = FakeClock()
@@ -87,7 +89,7 @@ def opened(
                 clock,
                 pages + spare_pages,
                 size,
-                longest=max(longest, spare_pages * size),
+                longest=longest,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
