@@ -18,6 +18,7 @@ import typer
 from slotstep import (
     calibrate_commands,
     check_commands,
+    made_commands,
     policy_commands,
     profile_commands,
     replay_commands,
@@ -46,6 +47,7 @@ app.add_typer(traces_app, name="trace")
 app.add_typer(calibrate_commands.calibrate_app, name="calibrate")
 app.command()(policy_commands.policies)
 app.command()(profile_commands.profiles)
+app.command()(made_commands.pages)
 app.command()(replay_commands.replay)
 app.command()(validate_commands.validate)
 app.command()(report_commands.report)

@@ -238,16 +238,22 @@ def cost(scenario: Scenario) -> costs.StepCost:
 
 
 def profile(scenario: Scenario) -> Profile | None:
-    """The profile that the scenario names, if it does.
+    """The profile that the scenario names, or that follows from the shapes it names, if it does either.
 
-    Raises BadInput if there is none, if it is not one, or if its content is another than the scenario says.
+    Raises BadInput if there is none, if it is not one, if the model does not fit the device, or if the content is
+    another than the scenario says.
     """
     given = scenario.cost
-    if given.profile is None:
+    if given.profile is not None:
+        with scenario.blamed("cost.profile: "):
+            found = profiles.find(given.profile)
+    elif given.shape is not None:
+        with scenario.blamed("cost.shape: "):
+            found = profiles.of_shape(**given.shape.model_dump(exclude_none=True))
+    else:
         return None
-    with scenario.blamed("cost.profile: "):
-        found = profiles.find(given.profile)
     if given.sha256 not in (None, found.sha256):
         with scenario.blamed("cost.sha256: "):
-            raise ValueError(f"found {given.sha256}; the content of {given.profile} has {found.sha256}")
+            of = given.profile or found.name
+            raise ValueError(f"found {given.sha256}; the content of {of} has {found.sha256}")
     return found

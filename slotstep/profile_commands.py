@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from calibrate.profile import Profile
 
 
+KINDS = ("decode", "prefill", "mixed")
+
+
 def profiles(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with their content.")] = False,
 ) -> None:
@@ -27,18 +30,21 @@ def profiles(
     from rich.console import Console
     from rich.table import Column, Table
 
-    whole = [Column(name, no_wrap=True) for name in ("profile", "content")]
-    table = Table(whole[0], "device", "model", "mean error", whole[1], box=box.SIMPLE)
+    whole = [Column(name, no_wrap=True) for name in ("profile", "device", "dtype", "content")]
+    errors = [Column(kind, justify="right", no_wrap=True) for kind in KINDS]
+    table = Table(*whole[:3], *errors, whole[3], box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    table.caption = "mean errors of whole steps against what they were made of"
     for each in listed:
-        table.add_row(each.name, each.content["device"], model(each), error(each), each.sha256[:12])
+        means = [f"{mean:.1%}" if mean is not None else "-" for mean in (mean_error(each, kind) for kind in KINDS)]
+        device = each.content["device"].removeprefix("NVIDIA ").removeprefix("GeForce ")
+        table.add_row(each.name, device, each.content["dtype"], *means, each.sha256[:8])
     Console().print(table)
 
 
-def model(profile: Profile) -> str:
-    """The model with its number type and how many devices share it."""
-    content = profile.content
-    parts = [content["model"]["name"], content["dtype"], f"TP{content['tensor_parallel']}"]
-    return ", ".join(parts)
+def mean_error(profile: Profile, kind: str) -> float | None:
+    """The mean residual of one kind of step."""
+    found = (profile.content["residuals"] or {}).get(f"{kind}_mean")
+    return None if found is None else float(found)
 
 
 def error(profile: Profile) -> str:

@@ -1,10 +1,14 @@
-"""Profiles by shipped name or by file, as scenarios and commands give them."""
+"""Profiles by shipped name, by file, or of shapes, as scenarios and commands give them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from calibrate.anatomy import anatomy
+from calibrate.devices import device as known_device
 from calibrate.profile import Profile, named, read
+from calibrate.shapes import Efficiency, from_shapes
 
 ENDINGS = (".yaml", ".yml")
 
@@ -22,3 +26,18 @@ def find(given: str) -> Profile:
         return read(Path(given))
     except OSError as error:
         raise ValueError(f"{given}: {error.strerror}") from None
+
+
+def of_shape(model: str, device: str, *, efficiency: dict[str, float], **settings: Any) -> Profile:
+    """The profile of a model's sizes and a device's data sheet; its content is the same on any day.
+
+    Raises ValueError, one line, for a model or device that is not known and for one that does not fit the other.
+    """
+    return from_shapes(
+        anatomy(model),
+        known_device(device),
+        name=f"{model} on {device}",
+        date="computed when used",
+        efficiency=Efficiency(**efficiency),
+        **settings,
+    )

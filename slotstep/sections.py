@@ -41,7 +41,7 @@ from traces.registry import FORMATS
 
 TRACE_OPTIONS = ("run", "map")
 SOURCES = ("trace", "synthetic", "requests", "merge")
-KINDS = ("unit", "affine", "roofline", "profile")
+KINDS = ("unit", "affine", "roofline", "profile", "shape")
 TERMS = ("host", "overlapped_host", "raggedness", "graph_sizes")
 
 
@@ -182,17 +182,49 @@ class Roofline(Section):
     graph_sizes: Annotated[tuple[Count, ...], BeforeValidator(sequence)] = ()
 
 
+class Efficiencies(Section):
+    """Shares of a data sheet that an engine gets; what is not given is as `calibrate.shapes.Efficiency` has it."""
+
+    weights: Positive | None = None
+    cache: Positive | None = None
+    arithmetic: Positive | None = None
+    attention: Positive | None = None
+    link: Positive | None = None
+
+
+class ShapeCost(Section):
+    """A step's cost from a model's sizes and a device's data sheet alone."""
+
+    model: Label
+    device: Label
+    tensor_parallel: Count = 1
+    dtype: Label = "bfloat16"
+    kv_dtype: Label | None = None
+    context: Positive | None = None
+    efficiency: Efficiencies = Efficiencies()
+
+    @field_validator("model")
+    @classmethod
+    def place_model(cls, value: str, info: ValidationInfo) -> str:
+        """A name as it is; a config.json, made absolute against the scenario's folder."""
+        if not value.endswith(".json"):
+            return value
+        folder: Path = (info.context or {}).get("folder", Path())
+        return os.path.abspath(folder / Path(value).expanduser())
+
+
 class Cost(Section):
     """What a step costs: exactly one kind.
 
-    Beside `profile`, a shipped profile's name or a file: the terms in TERMS take the place of those that it has, and
-    `sha256` is what its content has to have.
+    Beside `profile`, a shipped profile's name or a file, and beside `shape`: the terms in TERMS take the place of
+    those that it has, and `sha256` is what its content has to have.
     """
 
     unit: Time | None = None
     affine: Affine | None = None
     roofline: Roofline | None = None
     profile: Label | None = None
+    shape: ShapeCost | None = None
     host: Coefficient | None = None
     overlapped_host: Coefficient | None = None
     raggedness: Share | None = None
@@ -217,8 +249,8 @@ class Cost(Section):
                 f"found {' and '.join(given) or 'none'}; expected one of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
             )
         for key in (*TERMS, "sha256"):
-            if self.profile is None and getattr(self, key) is not None:
-                raise ValueError(f"{key} needs a profile")
+            if self.profile is None and self.shape is None and getattr(self, key) is not None:
+                raise ValueError(f"{key} needs a profile or a shape")
         return self
 
 

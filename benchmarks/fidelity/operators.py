@@ -2,14 +2,15 @@
 
     python -m benchmarks.fidelity.operators DATA
 
-Three predictions of each run: the operators and the engine's preset alone; with the sizes of the graphs that the
-engine captured, as its configuration logs them; and with a host term besides, found on the *other* GPU's run. None
-uses anything of the run it predicts but its requests and the engine's arguments.
+Four predictions of each run: the operators and the engine's preset alone, and that with mixed steps taken as sums;
+with the sizes of the graphs that the engine captured, as its configuration logs them; and with a host term besides,
+found on the *other* GPU's run. None uses anything of the run it predicts but its requests and the engine's arguments.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import pandas as pd
 
 import slotstep
 from benchmarks.fidelity.rows import Row, compared, markdown
+from calibrate.profile import Profile, named
 from slotstep.result import Result
 from traces.registry import load
 
@@ -60,9 +62,11 @@ RUNS = (
 sequences can fill. It does not log its graphs either; the engine captures sizes up to twice its sequences."""
 
 
-def scenario(data: Path, run: Measured, host_ms: float = 0.0, graphs: bool = False) -> slotstep.Scenario:
-    """The run's requests on the preset engine, at the cost of its profile."""
-    cost: dict[str, Any] = {"profile": run.profile, "host": f"{host_ms}ms"}
+def scenario(
+    data: Path, run: Measured, host_ms: float = 0.0, graphs: bool = False, profile: str | None = None
+) -> slotstep.Scenario:
+    """The run's requests on the preset engine, at the cost of its profile or another one."""
+    cost: dict[str, Any] = {"profile": profile or run.profile, "host": f"{host_ms}ms"}
     if graphs and run.graphs:
         cost["graph_sizes"] = run.graphs
     return slotstep.parse(
@@ -73,6 +77,16 @@ def scenario(data: Path, run: Measured, host_ms: float = 0.0, graphs: bool = Fal
             "cost": cost,
         }
     )
+
+
+def as_sums(run: Measured) -> str:
+    """The text of the run's profile without what decodes cost beside a chunk: mixed steps as sums."""
+    profile = named(run.profile)
+    content = dict(profile.content)
+    content["curve"] = {
+        "table": {key: value for key, value in content["curve"]["table"].items() if key not in ("beside", "crossing")}
+    }
+    return Profile(profile.name, content).text()
 
 
 def measurements(data: Path, run: Measured) -> pd.DataFrame:
@@ -98,6 +112,10 @@ def rows(data: Path) -> list[Row]:
         (other,) = (each.folder for each in RUNS if each is not run)
         host = hosts[other]
         gpu = run.folder.partition("__")[0]
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "sums.yaml").write_text(as_sums(run))
+            sums = scenario(data, run, profile=f"{folder}/sums.yaml").run()
+        made += compared(SUITE, f"{gpu}, mixed steps as sums", measured, predicted(sums))
         for what, settings, fitted in (
             ("operators alone", {}, ""),
             ("and graphs", {"graphs": True}, ""),

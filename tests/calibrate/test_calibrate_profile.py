@@ -139,7 +139,7 @@ def test_another_content_under_the_same_name_is_refused(tmp_path: Path) -> None:
     [
         ({"profile": "absent.yaml"}, r"cost\.profile: .*absent\.yaml: No such file"),
         ({"profile": "no-such-gpu"}, r"cost\.profile: no-such-gpu: no profile of that name"),
-        ({"unit": "1ms", "host": "1ms"}, r"cost: host needs a profile"),
+        ({"unit": "1ms", "host": "1ms"}, r"cost: host needs a profile or a shape"),
         ({"profile": "mine.yaml", "unit": "1ms"}, r"cost: found unit and profile; expected one of"),
     ],
 )

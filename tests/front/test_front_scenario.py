@@ -191,8 +191,11 @@ UNITS = "(units: ns, us, ms, s, m, h)"
             "workload={synthetic: {duration: 60, output: 3, arrivals: {poisson: {rate: 1}}}}",
             f"workload.synthetic.duration: found 60, without a unit; expected a duration such as 5ms {UNITS}",
         ),
-        ("cost={}", "cost: found none; expected one of unit, affine, roofline and profile"),
-        ("cost.affine.base=5ms", "cost: found unit and affine; expected one of unit, affine, roofline and profile"),
+        ("cost={}", "cost: found none; expected one of unit, affine, roofline, profile and shape"),
+        (
+            "cost.affine.base=5ms",
+            "cost: found unit and affine; expected one of unit, affine, roofline, profile and shape",
+        ),
         ("cost={affine: {base: -5ms}}", "cost.affine.base: found '-5ms'; expected a duration of at least 0"),
         (
             "cost={affine: {base: 5}}",
