@@ -156,6 +156,10 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "profile", _profile(summary["profile"])
     if summary.get("cache") is not None:
         yield "cache", _cache(summary["cache"])
+    if summary.get("sessions"):
+        yield "sessions", _sessions(summary["sessions"])
+    if summary.get("service"):
+        yield "service", _service(summary["service"])
     yield "preemptions", f"{summary['preemptions']:,}"
     if summary["attainment"] is not None:
         yield (
@@ -174,6 +178,27 @@ def _profile(profile: Mapping[str, Any]) -> str:
         return words + "no step beyond what was measured"
     most = [f"{key} {percent(share)}" for key, share in beyond.items() if key != "any" and share]
     return words + f"{percent(beyond['any'])} of the steps beyond what was measured ({', '.join(most)})"
+
+
+def _sessions(sessions: Mapping[str, int]) -> str:
+    words = f"{sessions['begun']:,} begun, {sessions['completed']:,} completed"
+    if sessions["broken_off"]:
+        words += f"; {sessions['broken_off']:,} broken off, {sessions['unsent_turns']:,} turns never sent"
+    return words
+
+
+def _service(service: Mapping[str, Any]) -> str:
+    words = [f"{service['attempts']:,} attempts"]
+    if service["retried"]:
+        words.append(f"{service['retried']:,} requests retried, {service['finished_by_retry']:,} of them finished")
+    if service["outages"]:
+        words.append(
+            f"{service['outages']:,} outages: {service['moved']:,} requests moved, {service['interrupted']:,} lost, "
+            f"{service['held']:,} held at the router"
+        )
+    if service["transfers"]:
+        words.append(f"{service['transfers']:,} handed over, {duration(service['transfer_s']['mean'])} on average")
+    return "; ".join(words)
 
 
 def _cache(cache: Mapping[str, Any]) -> str:

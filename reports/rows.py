@@ -38,7 +38,15 @@ ROWS = (
         "what a preemption had thrown away",
         "more pages, fewer slots, or admission: reserve",
     ),
-    Row("wasted", "#8e3b8a", "#b565b0", "x", "x", "work for requests cancelled or timed out", "shed load earlier"),
+    Row(
+        "wasted",
+        "#8e3b8a",
+        "#b565b0",
+        "x",
+        "x",
+        "work for requests cancelled, timed out or lost",
+        "shed load earlier",
+    ),
     Row(
         "held",
         "#e08a1e",
@@ -86,6 +94,7 @@ ROWS = (
         "fewer slots, fewer GPUs, or more traffic",
     ),
     Row("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
+    Row("down", "#c0392b", "#d9705f", "!", "!", "the replica had failed"),
 )
 USEFUL = ("decode", "prefill")
 

@@ -48,11 +48,11 @@ class Part:
 
 WORKING = Part("working", "#2f7fb8", "#0b4f82")
 PREEMPTED = Part("working until preempted", _COLOUR["recomputed"], "#7fbbe3")
-LOST = Part("working, then cancelled or timed out", _COLOUR["wasted"], "#b76fb3")
+LOST = Part("working, then cancelled, timed out or lost", _COLOUR["wasted"], "#b76fb3")
 HELD = Part("held: finished, slot not yet free", "#fdefd9", "#f8d7a4", edge="#e9a95c", hatch="////")
 EMPTY = Part("empty", "#f4f4f4", "#f4f4f4", edge="#d0d0d0")
 PARTS = (WORKING, PREEMPTED, LOST, HELD, EMPTY)
-PART_OF_STATUS = {"preempted": PREEMPTED, "cancelled": LOST, "timed_out": LOST}
+PART_OF_STATUS = {"preempted": PREEMPTED, "cancelled": LOST, "timed_out": LOST, "interrupted": LOST}
 
 
 @dataclass(frozen=True)

@@ -243,17 +243,18 @@ def summary(
 def service_summary(journeys: Journeys) -> dict[str, Any]:
     """What happened between clients and replicas: attempts, moves, waits at the router, transfers, outages."""
     retried = journeys.attempts > 1
+    transfers = len(journeys.trail.table("transfers"))
     left = np.concatenate([lives.status for lives in journeys.fleet])
     return {
         "attempts": int(journeys.attempts.sum()),
         "retried": int(retried.sum()),
         "most_attempts": int(journeys.attempts.max(initial=0)),
         "finished_by_retry": int((retried & (journeys.status == FINISHED)).sum()),
-        "moved": int((left == MOVED).sum()),
+        "moved": int((left == MOVED).sum()) - transfers,
         "interrupted": int((left == INTERRUPTED).sum()),
         "held": len(journeys.trail.table("holds")),
         "router_wait_s": describe(seconds(journeys.time("holds"))),
-        "transfers": len(journeys.trail.table("transfers")),
+        "transfers": transfers,
         "transfer_s": describe(seconds(journeys.time("transfers"))),
         "outages": len(journeys.trail.table("outages")),
     }

@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from sim.clients import Clients, ClosedLoop, Distant, OpenLoop, Window
-from sim.request import Request
+from sim.request import SECOND, Request
 from sim.sessions import Sessions
-from slotstep.fields import Count, Section, Time
+from slotstep.fields import Count, Portion, Positive, Section, Time, sequence
 from traces.conversations import conversations
 
 
@@ -23,6 +23,13 @@ def some_time(value: int) -> int:
     """A duration above 0."""
     if value < 1:
         raise ValueError("found 0; expected a duration above 0")
+    return value
+
+
+def several(value: int) -> int:
+    """A count above 1."""
+    if value < 2:
+        raise ValueError(f"found {value}; expected at least 2, the first one included")
     return value
 
 
@@ -43,25 +50,55 @@ class Talk(Section):
     history: Literal["included", "added"] = "included"
 
 
+def at_least_one(value: float) -> float:
+    """A number of at least 1."""
+    if value < 1:
+        raise ValueError(f"found {value}; expected a number of at least 1")
+    return value
+
+
+class TryAgain(Section):
+    """Clients that send a request again when it came to nothing, each time after a longer pause."""
+
+    attempts: Annotated[Count, AfterValidator(several)]
+    initial: Time = SECOND
+    factor: Annotated[Positive, AfterValidator(at_least_one)] = 2.0
+    max: Patience = 60 * SECOND
+    jitter: Portion = 0.0
+    after: Annotated[tuple[Literal["rejected", "timed_out", "failed"], ...], BeforeValidator(sequence)] = (
+        "rejected",
+        "timed_out",
+        "failed",
+    )
+
+    @model_validator(mode="after")
+    def some(self) -> Self:
+        """Something to try again after."""
+        if not self.after:
+            raise ValueError("after: the list is empty; expected what clients try again after")
+        return self
+
+
 WAYS = ("closed", "window", "sessions")
 
 
 class Crowd(Section):
-    """How requests are sent: at most one way but their own schedule, and how long they are on their way."""
+    """How requests are sent: at most one way but their own schedule, how long they are on their way, and again."""
 
     closed: Closed | None = None
     window: Count | None = None
     sessions: Talk | None = None
     delay: Time = 0
+    retry: TryAgain | None = None
 
     @model_validator(mode="after")
     def one_way(self) -> Self:
-        """A closed loop, a window or sessions, or none of them if there is a delay."""
+        """A closed loop, a window or sessions, or none of them if there is a delay or a retry."""
         given = [way for way in WAYS if getattr(self, way) is not None]
         if len(given) > 1:
             raise ValueError(f"found {' and '.join(given)}; expected one of closed, window and sessions")
-        if not given and not self.delay:
-            raise ValueError("found none; expected one of closed, window and sessions, or a delay")
+        if not given and not self.delay and self.retry is None:
+            raise ValueError("found none; expected one of closed, window and sessions, a delay or a retry")
         return self
 
 

@@ -6,6 +6,7 @@ Knows no file format, policy or distribution by name; defaults are the scenario'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,10 @@ from sim.quantile import Quantile
 from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
+from sim.service import Pool, Transfer, serve
 from sim.sessions import counts
 from sim.static import StaticScheduler
-from slotstep import profiles, warmth
+from slotstep import failures, profiles, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts
 from slotstep.plain import plain, written
@@ -43,6 +45,7 @@ DRAWN = (np.arange(1000) + 0.5) / 1000
 """The quantiles of a law of lengths that stand for it."""
 
 if TYPE_CHECKING:
+    from slotstep.fleet import Station
     from slotstep.machine import Engine
     from slotstep.scenario import Scenario
 
@@ -58,32 +61,68 @@ def run(
     """
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
-    if scenario.engine.prefix_cache:
-        check_blocks(scenario, sent)
-    price = cost(scenario)
-    schedulers = [scheduler(scenario) for _ in range(scenario.cluster.replicas)]
-    pools = [each.pool for each in schedulers if isinstance(each.pool, PrefixPool)]
+    cluster = scenario.cluster
+    stations = [[(each, scheduler(each)) for each in replicas(scenario, station)] for station in cluster.stations]
+    for each, _ in chain(*stations):
+        if each.engine.prefix_cache:
+            check_blocks(each, sent)
+    caches = [made.pool for _, made in chain(*stations) if isinstance(made.pool, PrefixPool)]
+    alike = len({str(warmth.identity(each.engine)) for each, _ in chain(*stations)}) == 1
     if scenario.engine.warm is not None:
-        held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(pools))
-        for pool, contents in zip(pools, held, strict=True):
+        with scenario.blamed("engine.warm: "):
+            if not alike:
+                raise ValueError("the replicas' engines differ; expected caches whose pages are alike")
+        held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(caches))
+        for pool, contents in zip(caches, held, strict=True):
             pool.warm(contents)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, scenario.engine.page_size)
-    logs = simulate_cluster(
-        senders,
-        [(each, price) for each in schedulers],
-        router(scenario),
-        macro=scenario.engine.macro,
-        progress=progress,
-    )
+    again = None if scenario.clients is None else scenario.clients.retry
+    trail = None
+    if cluster.plain and again is None:
+        price = cost(scenario)
+        logs = simulate_cluster(
+            senders,
+            [(made, price) for _, made in stations[0]],
+            router(scenario, cluster),
+            macro=scenario.engine.macro,
+            progress=progress,
+        )
+    else:
+        with scenario.blamed("cluster: "):
+            served = serve(
+                senders,
+                [
+                    Pool([(made, cost(each)) for each, made in members], router(scenario, station))
+                    for members, station in zip(stations, cluster.stations, strict=True)
+                ],
+                retry=failures.retry(again, scenario.seed),
+                outages=failures.outages(cluster, scenario.seed),
+                transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
+                macro=scenario.engine.macro,
+                progress=progress,
+            )
+        logs, trail = served.logs, served.trail
     return Result(
         scenario,
         logs,
-        [pool.contents() for pool in pools],
+        [pool.contents() for pool in caches] if alike else [],
         made.remarks,
-        profile(scenario),
+        profile(scenario) if all(each.cost is scenario.cost for each, _ in chain(*stations)) else None,
         counts(senders),
+        trail,
     )
+
+
+def replicas(scenario: Scenario, station: Station) -> list[Scenario]:
+    """The scenario that each replica of a pool follows: with its own engine and cost, where it has them."""
+    if isinstance(station.replicas, int):
+        return [scenario] * station.replicas
+    return [
+        scenario.model_copy(update={"engine": group.engine, "cost": group.cost or scenario.cost})
+        for group in station.replicas
+        for _ in range(group.count)
+    ]
 
 
 def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:
@@ -111,10 +150,21 @@ def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
 
 def check(scenario: Scenario) -> None:
     """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
-    scheduler(scenario)
-    router(scenario)
-    cost(scenario)
+    check_replicas(scenario)
+    for station in scenario.cluster.stations:
+        for each in replicas(scenario, station):
+            cost(each)
+        router(scenario, station)
     check_workload(scenario, scenario.workload)
+
+
+def check_replicas(scenario: Scenario) -> None:
+    """Raise BadInput for a policy that does not fit the engine of a replica, or an engine that does not fit a pool."""
+    for station in scenario.cluster.stations:
+        for each in replicas(scenario, station):
+            scheduler(each)
+            if len(scenario.cluster.stations) > 1:
+                two_phases(each)
 
 
 def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
@@ -196,12 +246,21 @@ def order(scenario: Scenario) -> Order:
         return made
 
 
-def router(scenario: Scenario) -> Router:
-    """What sends each request to a replica; raises BadInput for an unknown router or option."""
-    if scenario.cluster.replicas == 1:
+def two_phases(scenario: Scenario) -> None:
+    """Raise BadInput for an engine that cannot hand a request over, or take one over, in the middle."""
+    given = scenario.engine
+    for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
+        with scenario.blamed(f"engine.{key}: "):
+            if found != expected:
+                raise ValueError(f"found {found}; pools of prefill and decode need {expected}")
+
+
+def router(scenario: Scenario, station: Station) -> Router:
+    """What sends each request to a replica of a pool; raises BadInput for an unknown router or option."""
+    if station.size == 1:
         return First()
     with scenario.blamed("cluster.router: "):
-        return routers.build(*parts(scenario.cluster.router), scenario.seed, scenario.cluster.replicas)
+        return routers.build(*parts(station.router), scenario.seed, station.size)
 
 
 def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:

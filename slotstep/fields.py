@@ -87,6 +87,14 @@ def chance(value: object) -> float:
     return found
 
 
+def portion(value: object) -> float:
+    """`value` as a float from 0 to 1; raises ValueError otherwise."""
+    found = float(number(value, "a number from 0 to 1"))
+    if not 0 <= found <= 1:
+        raise ValueError(f"found {brief(value)}; expected a number from 0 to 1")
+    return found
+
+
 def block(value: object) -> int | str:
     """`value` as the id of a block of a prompt: a whole number or text; raises ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
@@ -123,6 +131,7 @@ Seed = Annotated[int, BeforeValidator(whole(0))]
 Whole = Annotated[int, BeforeValidator(whole(-MOST))]
 Share = Annotated[float, BeforeValidator(share)]
 Chance = Annotated[float, BeforeValidator(chance)]
+Portion = Annotated[float, BeforeValidator(portion)]
 Block = Annotated[int | str, BeforeValidator(block)]
 Memory = Annotated[str, BeforeValidator(units.memory)]
 Positive = Annotated[float, BeforeValidator(positive)]

@@ -128,8 +128,15 @@ def about_engine(executor: Any) -> dict[str, Any]:
 def fits(scenario: Scenario) -> None:
     """Raise CannotRun for a scenario that is served by no single real engine."""
     given = scenario.engine
+    retry = scenario.clients.retry if scenario.clients else None
     for wrong, found, expected in (
-        (scenario.cluster.replicas > 1, f"cluster.replicas is {scenario.cluster.replicas}", "1: there is one device"),
+        (scenario.cluster.total > 1, f"cluster has {scenario.cluster.total} replicas", "1: there is one device"),
+        (
+            not scenario.cluster.plain,
+            "cluster is more than equal replicas that never fail",
+            "one device that does not",
+        ),
+        (retry is not None, "clients.retry is given", "clients that send a request once"),
         (given.batching == "static", "engine.batching is static", "continuous"),
         (given.memory == "contiguous", "engine.memory is contiguous", "paged"),
         (given.warm is not None, "engine.warm is given", "a cold cache: the device has nothing in these pages"),

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from sim import metrics, stability
 from sim.coverage import beyond
 from sim.events import EventLog
 from sim.sessions import SessionCounts
+from sim.trail import Trail
 from slotstep import document, warmth
 from traces.errors import BadInput
 
@@ -31,6 +33,7 @@ class Result:
     `remarks`: what the reader of a trace changed or left out, in lines.
     `profile`: where the cost of its steps comes from, if from a profile.
     `sessions`: how conversations went, where clients wait for their answers.
+    `trail`: what happened between clients and replicas, where that is more than one way to one of them.
     """
 
     scenario: Scenario
@@ -39,6 +42,7 @@ class Result:
     remarks: Sequence[str] = ()
     profile: Profile | None = None
     sessions: SessionCounts | None = None
+    trail: Trail | None = None
 
     @property
     def log(self) -> EventLog:
@@ -64,7 +68,7 @@ class Result:
             "preset": self.scenario.engine.modelled,
             "profile": self.measured,
             "remarks": list(self.remarks),
-            **metrics.summary(self.logs, objectives or None),
+            **metrics.summary(self.logs, objectives or None, self.trail),
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
         }
@@ -88,11 +92,13 @@ class Result:
     def cache(self) -> bytes | None:
         """What the caches held at the end as a file that `engine.warm` takes, if anybody else could use it."""
         engine = self.scenario.engine
-        return None if engine.share in (None, "none") else warmth.packed(engine, self.caches)
+        return warmth.packed(engine, self.caches) if self.caches and engine.share != "none" else None
 
     @cached_property
     def requests(self) -> pd.DataFrame:
-        """One row per request that was sent; see `sim.metrics.requests_frame`."""
+        """One row per request that was sent; see `sim.metrics.requests_frame` and `journeys_frame`."""
+        if self.trail is not None:
+            return metrics.journeys_frame(self.logs, self.trail)
         return metrics.of_each(metrics.requests_frame, self.logs)
 
     @cached_property
@@ -105,7 +111,8 @@ class Result:
         """One row per stay of a request in a slot; see `sim.metrics.slots_frame`. Slots count on over replicas."""
         frame = metrics.of_each(metrics.slots_frame, self.logs)
         if len(self.logs) > 1:
-            frame["slot"] += frame["replica"] * self.scenario.engine.slots
+            before = [0, *accumulate(log.slots for log in self.logs)]
+            frame["slot"] += frame["replica"].map(dict(enumerate(before)))
         return frame
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -155,9 +162,7 @@ def draw(results: Mapping[str, Result], folder: Path) -> list[Path]:
 
     summaries = {name: result.summary for name, result in results.items()}
     shares = {name: summary["occupancy"] for name, summary in summaries.items() if summary["steps"]}
-    stays = {
-        name: (result.slots, result.scenario.engine.slots * len(result.logs)) for name, result in results.items()
-    }
+    stays = {name: (result.slots, sum(log.slots for log in result.logs)) for name, result in results.items()}
     pictures = {
         "timeline": figures.slot_timeline(stays, shares),
         "latencies": figures.latency_distributions({name: run.requests for name, run in results.items()}),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr, ValidationError, model_validator
 
-from slotstep import document, engine, preset
+from slotstep import document, engine, fleet, preset
 from slotstep.complaints import complaint
 from slotstep.crowd import Crowd, Limits
 from slotstep.fields import Label, Section, Seed
@@ -45,8 +45,8 @@ class Scenario(Section):
     @model_validator(mode="before")
     @classmethod
     def one_policy(cls, value: object) -> object:
-        """A policy among the options of a preset's engine is the scenario's."""
-        return preset.move_policy(value) if isinstance(value, dict) else value
+        """A policy among a preset's options is the scenario's; groups of replicas have whole engines."""
+        return fleet.spread(preset.move_policy(value)) if isinstance(value, dict) else value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.resolved() == other.resolved()
@@ -78,7 +78,7 @@ class Scenario(Section):
         if name == self.policy.name:
             return self
         other = self.model_copy(update={"policy": PolicyChoice.model_construct(name=name, options={})})
-        engine.scheduler(other)
+        engine.check_replicas(other)
         return other
 
     def run(self, policy: str | None = None) -> Result:

@@ -78,14 +78,25 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
             assert heading in {title.lower().replace(" ", "-") for title in titles}, link
 
 
+LISTS = ("requests", "replicas", "outages")
+SECTIONS_OF_GROUPS = (
+    "cluster.replicas.N.engine",
+    "cluster.replicas.N.cost",
+    "cluster.prefill.replicas",
+    "cluster.decode.replicas",
+)
+"""What has the keys of another section, or of the groups of `cluster.replicas`."""
+
+
 def keys_below(model: type[BaseModel], path: str = "") -> list[str]:
     """The dotted keys of a section and of those in it."""
     keys = []
     for name, field in model.model_fields.items():
         keys.append(f"{path}{name}")
         inner = section_in(field.annotation)
-        if inner is not None and name != "policy":
-            keys += keys_below(inner, f"{path}{name}.{'N.' if name == 'requests' else ''}")
+        explained_elsewhere = name == "policy" or f"{path}{name}" in SECTIONS_OF_GROUPS
+        if inner is not None and not explained_elsewhere:
+            keys += keys_below(inner, f"{path}{name}.{'N.' if name in LISTS else ''}")
     return keys
 
 

@@ -25,10 +25,10 @@ MOST_NAMED = 1_500
 PARTS = {
     "working": "working",
     "preempted": "working until preempted",
-    "lost": "working, then cancelled or timed out",
+    "lost": "working, then cancelled, timed out or lost",
     "held": "held: finished, slot not yet free",
 }
-PART_OF_STATUS = {"preempted": "preempted", "cancelled": "lost", "timed_out": "lost"}
+PART_OF_STATUS = {"preempted": "preempted", "cancelled": "lost", "timed_out": "lost", "interrupted": "lost"}
 UNITS = 1_000_000
 
 

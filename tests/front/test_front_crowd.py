@@ -94,7 +94,7 @@ def test_time_in_the_queue_has_a_limit_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ("clients={}", "clients: found none; expected one of closed, window and sessions, or a delay"),
+        ("clients={}", "clients: found none; expected one of closed, window and sessions, a delay or a retry"),
         (
             "clients={window: 2, closed: {clients: 1}}",
             "clients: found closed and window; expected one of closed, window and sessions",
