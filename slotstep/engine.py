@@ -159,7 +159,7 @@ def check(scenario: Scenario) -> None:
 
 
 def check_replicas(scenario: Scenario) -> None:
-    """Raise BadInput for a policy that does not fit the engine of a replica, or an engine that does not fit a pool."""
+    """Raise BadInput for a policy that does not fit a replica's engine, or an engine that does not fit its pool."""
     for station in scenario.cluster.stations:
         for each in replicas(scenario, station):
             scheduler(each)
