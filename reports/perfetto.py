@@ -35,13 +35,14 @@ def _of_run(run: Run, process: int) -> Iterator[Event]:
     for stay in run.stays.itertuples(index=False):
         yield from _of_stay(stay, run, process)
     yield from _counter("queue", process, *_queue(run), run.begin)
-    several = "replica" in run.steps
-    for replica, steps in run.steps.groupby("replica") if several else [(0, run.steps)]:
+    for replica, slots in enumerate(run.engine_slots):
+        several = run.replicas > 1
         of = f", replica {replica}" if several else ""
+        steps = run.steps[run.steps["replica"] == replica] if several else run.steps
         working = (steps["decode"] + steps["prefill"]).to_numpy(np.int64)
         yield from _counter(f"pages{of}", process, *_course(steps, steps["pages_used"].to_numpy(np.int64)), run.begin)
         times, values = _course(steps, working)
-        yield from _counter(f"occupancy{of}", process, times, values / max(run.slots // run.replicas, 1), run.begin)
+        yield from _counter(f"occupancy{of}", process, times, values / slots, run.begin)
 
 
 def _name(what: str, process: int, thread: int, **arguments: object) -> Event:

@@ -29,6 +29,10 @@ def read(folder: Path) -> Story:
 
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; expected one that --out wrote")
+    if (folder / "sweep.json").exists():
+        from slotstep.report_results import sweep
+
+        return sweep(folder)
     if (folder / SUMMARY).exists():
         runs = [run(folder)]
     else:

@@ -65,7 +65,8 @@ def step_rows(run: Run) -> pd.DataFrame:
     """
     steps = run.steps
     found = pd.DataFrame({row: steps[row].to_numpy(np.int64) for row in AT_WORK})
-    empty = run.slots // run.replicas - found.sum(axis=1)
+    engine = steps["replica"].to_numpy(np.int64) if "replica" in steps else np.zeros(len(steps), np.int64)
+    empty = np.array(run.engine_slots, np.int64)[engine] - found.sum(axis=1)
     wanted = np.minimum(empty, steps["waiting"].to_numpy(np.int64))
     reason = steps["reason"].to_numpy()
     for row in EMPTY:

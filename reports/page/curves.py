@@ -1,18 +1,18 @@
-"""Lines: the latency distributions, what holds over time, and the curves of a search; a line per run.
+"""Lines: the latency distributions and what holds over time, a line per run.
 
 Knows nothing of how anything is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from markupsafe import Markup
 
 from reports.distributions import PANELS, WIDE_RANGE, survival
 from reports.page import binned, svg
-from reports.page.story import SECOND, Finding, Run
+from reports.page.story import SECOND, Run
 from reports.units import duration, percent, significant, unit_of
 
 INTERVALS = 400
@@ -128,39 +128,3 @@ def _lines(
         path = svg.steps_path(across, level[: len(across)])
         lines.append(svg.tag("path", d=path, class_="line", style=svg.look(place)))
     return box.figure(name, box.axes(x, y, time_label, label, "time since the first request"), *lines)
-
-
-def curve(finding: Finding) -> Markup:
-    """A finding's curve: points joined by lines, with their intervals where there are any."""
-    assert finding.curve is not None
-    across, up, split = finding.curve
-    frame = finding.frame[finding.frame[across].notna() & finding.frame[up].notna()]
-    box = svg.Box(width=720.0, height=320.0, left=64.0)
-    lower, upper = finding.bounds.get(up, (up, up))
-    xs, low, high = (frame[column].to_numpy(dtype="float64") for column in (across, lower, upper))
-    name = f"{up} against {across}"
-    if not len(frame):
-        return box.figure(name, svg.text(box.width / 2, box.height / 2, "no points", "middle"))
-    margin = 0.05 * (xs.max() - xs.min()) or 0.5
-    x = box.x(float(xs.min() - margin), float(xs.max() + margin))
-    finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
-    y = box.y(min(0.0, float(finite.min())), float(finite.max()) * 1.08 or 1.0)
-    groups: Mapping[str, binned.Whole] = (
-        {str(key): rows.index.to_numpy() for key, rows in frame.groupby(split, sort=False)}
-        if split
-        else {"": frame.index.to_numpy()}
-    )
-    marks = []
-    for place, members in enumerate(groups.values()):
-        part = frame.loc[members].sort_values(across)
-        a, b = x(part[across].to_numpy(dtype="float64")), y(part[up].to_numpy(dtype="float64"))
-        d = "M" + " ".join(f"{p:.1f} {q:.1f}" for p, q in zip(a, b, strict=True))
-        marks.append(svg.tag("path", d=d, class_="line", style=svg.look(place)))
-        ends = zip(a, y(part[lower].to_numpy("float64")), y(part[upper].to_numpy("float64")), strict=True)
-        for at, bottom, height in ends if (lower, upper) != (up, up) else ():
-            marks.append(
-                svg.tag("path", d=f"M{at:.1f} {bottom:.1f}V{height:.1f}", class_="line", style=svg.look(place))
-            )
-        for p, q in zip(a, b, strict=True):
-            marks.append(svg.tag("circle", cx=float(p), cy=float(q), r=3, style=f"fill:var(--s{place % svg.HUES})"))
-    return box.figure(name, box.axes(x, y, significant_or_zero, significant_or_zero, across), *marks)

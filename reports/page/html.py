@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import rows
-from reports.page import curves, headline, slots, stacks, svg, tables
+from reports.page import curves, findings, headline, slots, stacks, svg, tables
 from reports.page.story import Run, Story
 
 LARGEST = 3_000_000
@@ -42,7 +42,7 @@ def page(story: Story, version: str) -> str:
         runs=runs,
         looks=[(run.name, svg.look(place)) for place, run in enumerate(runs)],
         findings=[
-            (finding, curves.curve(finding) if finding.curve else None, tables.of_frame(finding.title, finding.frame))
+            (finding, [findings.drawn(finding, curve) for curve in finding.curves], tables.of_finding(finding))
             for finding in story.findings
         ],
         warnings=list(story.remarks),

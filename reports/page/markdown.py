@@ -28,7 +28,7 @@ def markdown(story: Story) -> str:
             parts += [_grid(tables.fairness_of(runs)), _grid(tables.tenants(runs))]
     for finding in story.findings:
         parts += [f"{escaped(sentence)}\n" for sentence in finding.sentences]
-        parts.append(_grid(tables.of_frame(finding.title, finding.frame)))
+        parts.append(_grid(tables.of_finding(finding)))
     beware = [*story.remarks, *(headline.warnings(runs) if runs else [])]
     if beware:
         parts.append("".join(f"- {escaped(sentence)}\n" for sentence in beware))

@@ -59,7 +59,7 @@ if (timelines.length) {
         axis.append(line, label);
       }
     }
-    shown.textContent = width === whole ? "whole time shown" : `${words(low, step)} to ${words(high, step)}`;
+    shown.textContent = width === whole ? "all that is drawn" : `${words(low, step)} to ${words(high, step)}`;
   };
   const zoom = (factor, at = 0.5) => {
     const middle = from + at * width;

@@ -18,8 +18,10 @@ from reports.page.story import SECOND, Run
 from reports.units import duration, percent
 
 MOST_SLOTS = 256
-MOST_STAYS = 24_000
-"""Bars of all runs together: what keeps a page far below 3 MB."""
+MOST_STAYS = 60_000
+"""Bars of all runs together, 32 bytes each."""
+FEW, FEWER = 8, 4_000
+"""Beyond so many runs there are so many fewer bars for each: their lines need room too."""
 MOST_NAMED = 1_500
 """Bars that carry their request's name, of all runs together."""
 PARTS = {
@@ -46,7 +48,7 @@ class Timeline:
 def timelines(runs: Sequence[Run]) -> list[Timeline]:
     """A timeline per run on one time axis, the first 256 slots and as much of the time as bars can be drawn of."""
     end = max(run.end - run.begin for run in runs)
-    allowed = MOST_STAYS // len(runs)
+    allowed = max(0, MOST_STAYS - FEWER * max(0, len(runs) - FEW)) // len(runs)
     stop = max(end, 1)
     for run in runs:
         shown = np.sort(_drawn(run)["admitted_ns"].to_numpy(np.int64)) - run.begin
@@ -73,7 +75,7 @@ def _timeline(run: Run, stop: int, cut: bool, named: bool) -> Timeline:
         said.append(f"{len(stays):,} of {len(run.stays):,} stays drawn")
     bars, seen = _bars(run, stays, stop, named)
     row = 18.0 if slots <= 16 else max(1.4, 300.0 / slots)
-    box = svg.Box(width=1000.0, height=row * slots + 40.0, left=34.0, top=2.0)
+    box = svg.Box(width=1000.0, height=row * slots + 45.0, left=34.0, top=7.0)
     wide, high = box.width - box.left - box.right, row * slots
     x = box.x(0.0, stop / SECOND)
     ticks = []

@@ -6,7 +6,7 @@ Knows no file; `slotstep.report_folder` reads them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -32,13 +32,17 @@ class Run:
     @property
     def replicas(self) -> int:
         """How many engines there were."""
-        return max(1, len(self.summary["replicas"]))
+        return len(self.summary["replicas"])
+
+    @property
+    def engine_slots(self) -> Sequence[int]:
+        """Slots of each engine."""
+        return [int(replica["slots"]) for replica in self.summary["replicas"]]
 
     @property
     def slots(self) -> int:
-        """Slots of all engines together; 0 if no step was run."""
-        steps = int(self.summary["steps"])
-        return self.replicas * int(self.summary["slot_steps"]["bought"]) // steps if steps else 0
+        """Slots of all engines together."""
+        return sum(self.engine_slots)
 
     @property
     def begin(self) -> int:
@@ -63,14 +67,25 @@ class Story:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A table that is shown as it is, under its title, with a curve of it if `curve` names its axes.
+class Curve:
+    """Columns of a finding's table to be drawn: `up` over `across`, a line for each value of `split` ("": one).
 
-    `curve` is (the column of x, the column of y, the column that tells lines apart or "").
+    `low` and `high` are the columns of an interval around it; "" without.
     """
+
+    across: str
+    up: str
+    split: str = ""
+    low: str = ""
+    high: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A table under its title, what is to be said of it, and curves of its columns; `hidden` ones are only drawn."""
 
     title: str
     frame: pd.DataFrame
     sentences: Sequence[str] = ()
-    curve: tuple[str, str, str] | None = None
-    bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    curves: Sequence[Curve] = ()
+    hidden: Sequence[str] = ()

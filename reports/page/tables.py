@@ -12,7 +12,7 @@ from reports import rows
 from reports.contest import ENGINE, LATENCIES, Metric, hold, worst_off
 from reports.overview import LATENCIES as NAMES
 from reports.page import fairness
-from reports.page.story import Run
+from reports.page.story import Finding, Run
 from reports.units import ABSENT, duration, percent, significant
 
 SLOWEST = 10
@@ -30,13 +30,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table under its title; columns after the first `texts` are numbers. `note` says what it leaves out."""
+    """A table under its title; the first `texts` columns are set as text. `note` says what it leaves out."""
 
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     texts: int = 1
     note: str = ""
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Of each column, whether it is sorted by number."""
+        return [all(not isinstance(row[place].key, str) for row in self.rows) for place in range(len(self.heads))]
 
 
 def word(text: object) -> Cell:
@@ -201,15 +206,16 @@ def replicas(runs: Sequence[Run]) -> Table:
     return Table("Replicas", heads, found[:MOST_ROWS])
 
 
-def of_frame(title: str, frame: pd.DataFrame) -> Table:
-    """A frame as it is, at most 500 rows of it."""
+def of_finding(finding: Finding) -> Table:
+    """A finding's table but for its hidden columns, at most 500 rows of it."""
+    frame = finding.frame.drop(columns=list(finding.hidden))
     texts = [not pd.api.types.is_numeric_dtype(frame[column]) for column in frame]
     leading = texts.index(False) if False in texts else len(texts)
     found = [
         [_plain(value) for value in record] for record in frame.head(MOST_ROWS).itertuples(index=False, name=None)
     ]
     note = f"{len(frame) - MOST_ROWS:,} rows more are not listed" if len(frame) > MOST_ROWS else ""
-    return Table(title, [str(column) for column in frame], found, texts=max(1, leading), note=note)
+    return Table(finding.title, [str(column) for column in frame], found, texts=max(1, leading), note=note)
 
 
 def _plain(value: object) -> Cell:

@@ -11,8 +11,8 @@ import pytest
 
 import slotstep
 from reports import rows
-from reports.page import binned, curves, fairness, headline, html, slots, stacks, svg, tables
-from reports.page.story import Finding, Run, Story
+from reports.page import binned, curves, fairness, findings, headline, html, slots, stacks, svg, tables
+from reports.page.story import Curve, Finding, Run, Story
 from slotstep import document
 from slotstep.result import Result
 
@@ -196,14 +196,28 @@ def test_a_page_of_a_run_without_a_step_says_so() -> None:
 def test_a_finding_is_drawn_with_its_intervals() -> None:
     frame = pd.DataFrame({"policy": ["fcfs", "fcfs", "fair"], "rate": [1, 2, 1], "p99": [0.5, 1.5, 0.25]})
     frame["low"], frame["high"] = frame["p99"] - 0.1, frame["p99"] + 0.1
-    finding = Finding("Capacity", frame, [f"fcfs {EVIL}"], ("rate", "p99", "policy"), {"p99": ("low", "high")})
-    drawn = curves.curve(finding)
-    assert drawn.count("<circle") == 3
-    assert drawn.count("<path") == 2 + 3
+    curve = Curve("rate", "p99", "policy", "low", "high")
+    finding = Finding("Capacity", frame, [f"fcfs {EVIL}"], [curve], ["low", "high"])
+    drawn = findings.drawn(finding, curve)
+    assert drawn.figure.count("<circle") == 3
+    assert drawn.figure.count("<path") == 2 + 3
+    assert [name for name, _ in drawn.lines] == ["fcfs", "fair"]
     page = html.page(Story("capacity", [], [finding]), "1")
     assert EVIL not in page
     assert 'id="findings"' in page
-    assert tables.of_frame("t", frame).texts == 1
+    shown = tables.of_finding(finding)
+    assert list(shown.heads) == ["policy", "rate", "p99"]
+    assert shown.texts == 1
+
+
+def test_a_point_without_a_value_or_an_interval_is_left_out_and_said() -> None:
+    frame = pd.DataFrame(
+        {"rate": [1.0, 2, 3], "p99": [0.5, np.inf, np.nan], "low": [-np.inf] * 3, "high": [np.inf] * 3}
+    )
+    drawn = findings.drawn(Finding("x", frame), Curve("rate", "p99", "", "low", "high"))
+    assert drawn.figure.count("<circle") == 1
+    assert drawn.figure.count("<path") == 1
+    assert drawn.remark == "2 of 3 points are not finite and not drawn"
 
 
 def test_every_row_can_be_told_from_its_neighbour_on_both_grounds() -> None:

@@ -1,0 +1,86 @@
+"""The curves of a finding: points joined by lines, with their intervals; a line for each value of one column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from reports.page import svg
+from reports.page.curves import significant_or_zero
+from reports.page.story import Curve, Finding
+
+WIDE_RANGE = 30.0
+APART = 4.0
+"""Between the intervals of neighbouring lines, which may be at one place."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A curve's figure under its title, what it leaves out, and the looks of its lines by name."""
+
+    title: str
+    remark: str
+    figure: Markup
+    lines: Sequence[tuple[str, str]]
+
+
+def drawn(finding: Finding, curve: Curve) -> Drawn:
+    """A curve of a finding. Points that are not finite are not drawn, and said; neither is a bound that is not."""
+    points = finding.frame[[curve.across, curve.up]].astype("float64")
+    finite = np.isfinite(points.to_numpy("float64")).all(axis=1)
+    frame = finding.frame[finite]
+    title = f"{curve.up} over {curve.across}"
+    left = int((~finite).sum())
+    remark = f"{left} of {len(finite)} points are not finite and not drawn" if left else ""
+    box = svg.Box(height=280.0, left=64.0)
+    if frame.empty:
+        return Drawn(
+            title, remark, box.figure(title, svg.text(box.width / 2, box.height / 2, "no points", "middle")), ()
+        )
+    groups: list[tuple[object, pd.DataFrame]] = [("", frame)]
+    if curve.split:
+        groups = [(name, pd.DataFrame(part)) for name, part in frame.groupby(curve.split, sort=False)]
+    x, y = _scales(box, frame[curve.across].to_numpy("float64"), _heights(frame, curve))
+    marks: list[Markup] = []
+    for place, (_, part) in enumerate(groups):
+        part = part.sort_values(curve.across)
+        across, up = x(part[curve.across].to_numpy("float64")), y(part[curve.up].to_numpy("float64"))
+        joined = "M" + " ".join(f"{a:.1f} {b:.1f}" for a, b in zip(across, up, strict=True))
+        marks.append(svg.tag("path", d=joined, class_="line", style=svg.look(place)))
+        if curve.low:
+            ends = part[[curve.low, curve.high]].to_numpy("float64")
+            for at, (low, high) in zip(across, ends, strict=True):
+                if np.isfinite([low, high]).all():
+                    beside = at + APART * (place - (len(groups) - 1) / 2)
+                    stroke = f"M{beside:.1f} {float(y(low)):.1f}V{float(y(high)):.1f}"
+                    marks.append(svg.tag("path", d=stroke, class_="line", style=f"stroke:var(--s{place % svg.HUES})"))
+        dot = f"fill:var(--s{place % svg.HUES})"
+        marks += [
+            svg.tag("circle", cx=float(a), cy=float(b), r=3, style=dot) for a, b in zip(across, up, strict=True)
+        ]
+    axes = box.axes(x, y, significant_or_zero, significant_or_zero, curve.across)
+    return Drawn(
+        title, remark, box.figure(title, axes, *marks), [(str(n), svg.look(i)) for i, (n, _) in enumerate(groups)]
+    )
+
+
+def _heights(frame: pd.DataFrame, curve: Curve) -> svg.Floats:
+    """All heights that have to fit: the points, and what bounds are finite."""
+    columns = [curve.up, *([curve.low, curve.high] if curve.low else [])]
+    values: svg.Floats = frame[columns].to_numpy("float64").ravel()
+    finite: svg.Floats = values[np.isfinite(values)]
+    return finite
+
+
+def _scales(box: svg.Box, across: svg.Floats, heights: svg.Floats) -> tuple[svg.Scale, svg.Scale]:
+    low, high = float(across.min()), float(across.max())
+    if low > 0 and high > WIDE_RANGE * low:
+        x = box.x(low / 1.2, high * 1.2, log=True)
+    else:
+        margin = 0.05 * (high - low) or 0.5
+        x = box.x(low - margin, high + margin)
+    return x, box.y(min(0.0, float(heights.min())), float(heights.max()) * 1.08 or 1.0)
