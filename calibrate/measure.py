@@ -7,7 +7,7 @@ goes on when it is started again. Knows no command line.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,16 @@ def measure(
     look: Callable[[], dict[str, Any]] = dict,
     clock: str = "device",
     say: Callable[[str], None] = lambda _: None,
+    extra: Sequence[Point] = (),
 ) -> Journal:
     """Measure an engine into `folder`, or go on with it; returns the journal, closed.
 
-    `clock` is the one by which points that are predicted badly are found. Raises ValueError for a folder of something
-    else, and for a plan with which nothing can be measured.
+    `clock` is the one by which points that are predicted badly are found, `extra` are points beside the grid. Raises
+    ValueError for a folder of something else, and for a plan with which nothing can be measured.
     """
     began = time.monotonic()
     campaign = prepared(engine, vocabulary, about, folder, plan, look=look, say=say)
+    campaign.points += [point for point in extra if point not in campaign.points and campaign.limits.allow(point)]
     journal = campaign.journal
     if ceilings is not None and not journal.of("ceilings"):
         journal.write(kind="ceilings", **ceilings())

@@ -96,9 +96,19 @@ def trial(
     for _ in islice(visits, 0 if interleaved and done(campaign) else len(campaign.points) + len(campaign.held_out)):
         pass
     campaign.journal.close()
-    host = 0 if pacing == "cpu" else host_ns(first)
-    fitted = fit(campaign.journal.lines, about, form, measured_by)
-    cost = curve(form, {**fitted.coefficients, **({"host": float(host)} if host else {})})
+    return judged(subject, fit(campaign.journal.lines, about, form, measured_by), first, second, pacing, tolerance)
+
+
+def judged(
+    subject: Subject, fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float
+) -> Trial:
+    """What a fit says of a subject, against two replays of it.
+
+    By the wall, what the host does between two steps is not in what was measured: the median of the second replay is
+    added, and the first one is predicted.
+    """
+    host = 0 if pacing == "cpu" else host_ns(second)
+    cost = curve(fitted.kind, {**fitted.coefficients, **({"host": float(host)} if host else {})})
     simulated = simulate(subject, cost)
     judgement = Judgement(
         teacher_forced(cost, first.log),

@@ -1,0 +1,305 @@
+"""Everything there is to find out on a machine with a GPU, as one command, each result written when it is there.
+
+    python -m calibrate.gpu_check --out DIR [--scale full|tiny] [--model NAME]
+
+Gates, ceilings, attention kernels, the grid of steps, the fit, two replays and a simulation, and `summary.md`, which
+holds what was found beside what was aimed at. `--scale tiny` goes through every line of it on a CPU. Needs torch,
+triton, numpy, pandas, scipy and PyYAML, and no network; imports neither SimPy nor pydantic. Exit code 1 if a gate
+fails or a stage breaks; the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import time
+import traceback
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrate.engine import CannotRun
+from calibrate.fit_run import Fitted, fit
+from calibrate.journal import read_about, read_lines, write_whole
+from calibrate.live import replay
+from calibrate.measure import Plan, measure
+from calibrate.opening import EngineOptions, open_engine
+from calibrate.order import ByArrival
+from calibrate.points import Point
+from calibrate.prompts import prompts
+from calibrate.shape import DType, ModelShape, model_shape
+from calibrate.trial import Subject, Trial, judged
+from sim.clients import OpenLoop
+from sim.pages import NumberedPool
+from sim.policy import Policy
+from sim.request import SECOND, Request
+from sim.scheduler import Scheduler
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything.
+
+    anchor  batch and context of the decode that the aims are about
+    rate    requests a second, for `lasts` seconds
+    """
+
+    device: Literal["cpu", "cuda"]
+    dtypes: tuple[DType, ...]
+    backends: tuple[str, ...]
+    batches: tuple[int, ...]
+    contexts: tuple[int, ...]
+    page_sizes: tuple[int, ...]
+    slots: int
+    token_budget: int
+    longest: int
+    pages: int | None
+    seconds: float
+    rounds: int
+    anchor: tuple[int, int]
+    rate: float
+    lasts: float
+    prompt: float
+    output: float
+    tolerance: float
+
+
+FULL = Scale(
+    "cuda", ("bfloat16", "float32"), ("triton", "torch", "flashinfer"), (1, 16, 64, 128), (512, 2048, 4096), (16, 32),
+    128, 2048, 8192, None, 150.0, 4, (64, 2048), 20.0, 45.0, 512.0, 128.0, 0.03,
+)  # fmt: skip
+TINY = Scale(
+    "cpu", ("float32",), ("torch", "triton", "flashinfer"), (2,), (64,), (16,),
+    4, 48, 160, 200, 16.0, 1, (4, 64), 12.0, 2.0, 24.0, 8.0, 0.2,
+)  # fmt: skip
+SCALES = {"full": FULL, "tiny": TINY}
+MICRO = ModelShape("micro", 2, 128, 384, 4, 2, 32, 1000, dtype="float32", longest=512)
+"""What the rehearsal runs, unless told otherwise."""
+
+
+@dataclass
+class Check:
+    """One run of the script: where it writes, what it has found so far, and what broke."""
+
+    out: Path
+    scale: Scale
+    shape: ModelShape
+    began: float = field(default_factory=time.monotonic)
+    found: dict[str, Any] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def stage(self, name: str, work: Callable[[], Any]) -> Any:
+        """Do one stage, write what it returns to NAME.json and the summary anew; what breaks is told, not raised."""
+        began = time.monotonic()
+        print(f"{began - self.began:6.1f} s  {name}", flush=True)
+        try:
+            self.found[name] = work()
+        except Exception as error:
+            self.broken.append(f"{name}: {type(error).__name__}: {error}")
+            (self.out / f"{name}.error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+            print(f"          broke: {self.broken[-1]}", flush=True)
+            self.found[name] = None
+        self.found.setdefault("seconds", {})[name] = round(time.monotonic() - began, 1)
+        write_whole(self.out / f"{name}.json", json.dumps(self.found[name], indent=1, default=float) + "\n")
+        write_whole(self.out / "summary.md", summary(self))
+        return self.found[name]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no stage broke and no gate failed."""
+        return not self.broken and all(gate["passed"] is not False for gate in self.found.get("gates") or ())
+
+
+def run(check: Check) -> bool:
+    """All stages, in the order in which they are worth having; whether all is well."""
+    import torch
+
+    from calibrate.ceilings import ceilings
+    from calibrate.executor import device_of
+    from calibrate.gates import gates
+    from calibrate.kernel_bench import kernel_bench
+    from calibrate.machine import machine
+    from calibrate.nvml import looker
+
+    scale, shape = check.scale, check.shape
+    device = device_of(scale.device)
+    dtype: DType = shape.dtype if scale.device == "cuda" else "float32"
+    look = looker(scale.device)
+    check.stage("machine", lambda: machine(device) | {"state": look(), "model": shape.name, "dtype": dtype})
+    check.stage("gates", lambda: gates(device, scale.backends, scale.dtypes))
+    bounds = check.stage("ceilings", lambda: ceilings(device, dtype))
+    attention = (shape, device, dtype, [each for each in scale.backends if runs(each, device.type)])
+    check.stage("kernels", lambda: kernel_bench(*attention, scale.batches, scale.contexts, scale.page_sizes))
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    options = EngineOptions(
+        device=scale.device, pages=scale.pages, slots=scale.slots, token_budget=scale.token_budget,
+        longest=scale.longest,
+    )  # fmt: skip
+    with open_engine(shape, options) as engine:
+        engine.fill_cache(0)
+        about = {
+            "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
+            "shape": asdict(shape),
+            **machine(device),
+            "dtype": engine.dtype,
+            "attention": engine.attention,
+            "graphs": list(engine.buckets),
+            "page_size": engine.page_size,
+        }
+        check.stage("steps", lambda: measured(check, engine, about, bounds, look))
+        fitted: list[Fitted] = []
+        check.stage("fit", lambda: fit_of(check, fitted))
+        if fitted:
+            check.stage("validation", lambda: validated(check, engine, fitted[0]))
+    return check.passed
+
+
+def runs(backend: str, device_type: str) -> bool:
+    """Whether a backend's kernels run here as they are: interpreted ones are not timed."""
+    return device_type == "cuda" or backend == "torch"
+
+
+def measured(check: Check, engine: Any, about: dict[str, Any], bounds: Any, look: Any) -> dict[str, Any]:
+    """The grid and the anchor, into `measured/`."""
+    scale = check.scale
+    plan = Plan(scale.slots, scale.token_budget, scale.rounds, ragged=8, seconds=scale.seconds)
+    given = None if bounds is None else lambda: bounds
+    clock = "cpu" if scale.device == "cpu" else "device"
+    journal = measure(
+        engine, check.shape.vocabulary, about, check.out / "measured", plan, ceilings=given, look=look, clock=clock,
+        say=print, extra=[anchor(scale)],
+    )  # fmt: skip
+    return {"visits": len(journal.of("visit")), "skipped": journal.of("skip"), "end": journal.of("end")[-1]}
+
+
+def anchor(scale: Scale) -> Point:
+    """The decode that the aims are about."""
+    batch, context = scale.anchor
+    return Point("decode", (context,) * batch)
+
+
+def fit_of(check: Check, fitted: list[Fitted]) -> dict[str, Any]:
+    """A profile of what was measured, into profile.yaml; and the figures of the anchor."""
+    folder = check.out / "measured"
+    about, lines = read_about(folder), read_lines(folder)
+    found = fit(lines, about)
+    fitted.append(found)
+    profile = found.profile(about, "profile", datetime.date.today().isoformat())
+    write_whole(check.out / "profile.yaml", profile.text())
+    figure(found, check.out / "fit.png")
+    by_device = fit(lines, about, clock="cpu" if check.scale.device == "cpu" else "device").points.set_index("name")
+    at = by_device.loc[anchor(check.scale).name]
+    return {
+        "residuals": found.residuals,
+        "drift": found.drift.verdict,
+        "clock": found.clock,
+        "anchor": {"name": at.name, "device_ns": at["duration_ns"], "over_floor": at["over_floor"]},
+    }
+
+
+def figure(found: Fitted, path: Path) -> None:
+    """Predicted over measured, each point by its kind."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    made, axes = pyplot.subplots(figsize=(7, 4))
+    for kind, points in found.points.groupby("kind"):
+        axes.plot(points["duration_ns"] / 1e6, 100 * points["error"], "o", label=str(kind), alpha=0.7)
+    axes.axhline(0, color="0.5", lw=1)
+    axes.set(xscale="log", xlabel="measured step, ms", ylabel="predicted over measured - 1, %")
+    axes.legend(frameon=False)
+    made.savefig(path, dpi=120, bbox_inches="tight")
+    pyplot.close(made)
+
+
+def validated(check: Check, engine: Any, fitted: Fitted) -> dict[str, Any]:
+    """Two replays of the same requests on the wall clock, and a simulation with what was fitted."""
+    scale = check.scale
+    pages = min(engine.pages, 2 * scale.slots * -(-scale.longest // engine.page_size))
+    asked = requests(scale)
+    told = prompts(check.shape.vocabulary, 0)
+    subject = Subject(
+        lambda: OpenLoop(asked),
+        lambda: Scheduler(
+            Policy(ByArrival()), NumberedPool(pages, engine.page_size), slots=scale.slots,
+            token_budget=scale.token_budget,
+        ),
+        cached(told),
+    )  # fmt: skip
+    pacing: Literal["wall", "cpu"] = "wall" if scale.device == "cuda" else "cpu"
+    first, second = (
+        replay(subject.clients(), subject.scheduler(), engine, subject.prompts, pacing) for _ in range(2)
+    )
+    found: Trial = judged(subject, fitted, first, second, pacing, scale.tolerance)
+    print("\n".join(found.judgement.lines()), flush=True)
+    return found.judgement.told() | {"requests": len(asked), "steps": first.log.steps, "host": first.pace.summary()}
+
+
+def requests(scale: Scale) -> list[Request]:
+    """Poisson arrivals, lognormal lengths of coefficient of variation 1; the same every time."""
+    stream = np.random.default_rng(0)
+    count = max(2, round(scale.rate * scale.lasts))
+    arrivals = np.cumsum(stream.exponential(1 / scale.rate, count))
+    sigma = np.sqrt(np.log(2.0))
+    lengths = [stream.lognormal(np.log(mean) - sigma**2 / 2, sigma, count) for mean in (scale.prompt, scale.output)]
+    most = scale.longest // 2 - 1
+    return [
+        Request(str(n), round(at * SECOND), int(np.clip(prompt, 1, most)), int(np.clip(output, 1, most)))
+        for n, (at, prompt, output) in enumerate(zip(arrivals, *lengths, strict=True))
+    ]
+
+
+def cached(tokens: Callable[[Request], array[int]]) -> Callable[[Request], array[int]]:
+    """The same, each prompt drawn once."""
+    known: dict[str, array[int]] = {}
+
+    def look_up(request: Request) -> array[int]:
+        if request.id not in known:
+            known[request.id] = tokens(request)
+        return known[request.id]
+
+    return look_up
+
+
+def summary(check: Check) -> str:
+    """What was found so far beside what was aimed at, as Markdown."""
+    from calibrate.gpu_summary import markdown
+
+    return markdown(check.found, check.scale.anchor, check.broken, time.monotonic() - check.began)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="an empty folder, or a new one")
+    parser.add_argument("--scale", choices=sorted(SCALES), default="full")
+    parser.add_argument("--model", default=None, help="llama-3.1-8b, or a tiny shape of its own at --scale tiny")
+    parser.add_argument("--seconds", type=float, default=None, help="for the grid of steps")
+    given = parser.parse_args(arguments)
+    scale = SCALES[given.scale]
+    if given.seconds is not None:
+        scale = replace(scale, seconds=given.seconds)
+    try:
+        if given.out.exists() and any(given.out.iterdir()):
+            raise ValueError(f"{given.out}: is not empty; expected a new folder")
+        shape = model_shape(given.model or "llama-3.1-8b") if given.model or given.scale == "full" else MICRO
+        given.out.mkdir(parents=True, exist_ok=True)
+        fine = run(Check(given.out, scale, shape))
+    except (CannotRun, ValueError, ImportError) as error:
+        print("error:", " ".join(str(error).split()), file=sys.stderr)
+        return 2
+    print((given.out / "summary.md").read_text(encoding="utf-8"))
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
