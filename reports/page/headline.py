@@ -49,7 +49,11 @@ def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
     said = [_slots(run, len(runs) > 1) for run in runs]
     if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in said}) == 1:
         said = [f"All policies: {said[0].partition(': ')[2]}"]
-    return said, verdict([run.summary for run in runs]) if len(runs) > 1 else [_pace(runs[0])]
+    if len(runs) == 1:
+        return said, [_pace(runs[0])]
+    beware = {sentence.partition(": ")[2] for run in runs for sentence in verdict([run.summary])}
+    whole = verdict([run.summary for run in runs])
+    return said, [sentence for sentence in whole if sentence.partition(": ")[2] not in beware]
 
 
 def _slots(run: Run, several: bool) -> str:

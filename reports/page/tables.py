@@ -14,6 +14,7 @@ from reports.overview import LATENCIES as NAMES
 from reports.page import fairness
 from reports.page.story import Finding, Run
 from reports.units import ABSENT, duration, percent, significant
+from reports.verdict import written
 
 SLOWEST = 10
 MOST_ROWS = 500
@@ -72,10 +73,12 @@ def rate(value: float | None) -> Cell:
 
 
 def comparison(runs: Sequence[Run]) -> Table:
-    """A row per run with what they are compared by; the best of a column is marked, columns nobody has left out."""
+    """A row per run with what tells them apart, the best of a column marked; the note says what is equal for all."""
     summaries = [run.summary for run in runs]
     groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE] + list(LATENCIES)
     contests = [contest for group in groups for contest in hold(group, summaries) if set(contest.cells) != {ABSENT}]
+    equal = [f"{c.metric.subject} {written(c.metric, c.values[0])}" for c in contests if c.all_equal]
+    contests = [contest for contest in contests if not contest.all_equal]
     worst = [worst_off(summary) for summary in summaries]
     heads = ["policy", *(contest.title for contest in contests)]
     found = []
@@ -86,7 +89,8 @@ def comparison(runs: Sequence[Run]) -> Table:
             key = math.inf if math.isnan(value) else value
             cells.append(Cell(contest.cells[place], key, place in contest.best))
         found.append(cells + ([word(tenant[0] if (tenant := worst[place]) else ABSENT)] if any(worst) else []))
-    return Table("Side by side", heads + (["worst-off tenant"] if any(worst) else []), found)
+    note = f"Equal for all: {', '.join(equal)}." if equal else ""
+    return Table("Side by side", heads + (["worst-off tenant"] if any(worst) else []), found, note=note)
 
 
 def latencies(runs: Sequence[Run]) -> Table:

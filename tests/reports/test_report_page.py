@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,17 @@ def test_the_slots_come_first_in_words(eight: Run) -> None:
     ]
     assert then == ["8 of 8 requests finished in 120 ms: 66.7 requests/s and 1,433 output tokens/s."]
     assert [card.value for card in headline.cards([eight])][:2] == ["17.9%", "1,433 tok/s"]
+
+
+def test_runs_side_by_side_show_what_tells_them_apart(busy: Run, eight: Run) -> None:
+    slower = replace(busy, name="slower", summary={**busy.summary, "policy": "slower", "makespan_s": 99.0})
+    table = tables.comparison([busy, slower])
+    assert list(table.heads) == ["policy", "makespan, s", "worst-off tenant"]
+    assert [cell.best for cell in (table.rows[0][1], table.rows[1][1])] == [True, False]
+    assert table.note.startswith(f"Equal for all: occupancy {100 * busy.summary['occupancy']:.1f}%")
+    _, then = headline.answers([busy, slower])
+    assert any(sentence.startswith("fcfs has the shortest makespan") for sentence in then)
+    assert eight.slots == 8
 
 
 def test_beware_names_what_is_missing(busy: Run) -> None:
