@@ -165,6 +165,7 @@ def main() -> None:
         series = load_by_second(data, run, result)
         gap = (series["running"] - series["simulated_running"]).abs().mean()
         print(f"running by the second: mean {series['running'].mean():.1f}, mean difference {gap:.1f}")
+        print(series[series["t"] % 10 == 0].astype(int).to_string(index=False))
 
 
 if __name__ == "__main__":
