@@ -87,7 +87,10 @@ def main() -> None:
     parser.add_argument("--arch", type=int, nargs="+", choices=list(SHARED_BYTES), default=list(SHARED_BYTES))
     parser.add_argument("--kernel", help="only kernels with this in their name")
     asked = parser.parse_args()
-    shape = model_shape(asked.model)
+    try:
+        shape = model_shape(asked.model)
+    except ValueError as refusal:
+        parser.error(str(refusal))
     print(f"{'kernel':<14} {'arch':>6} {'shared bytes':>12} {'copies ahead':>12}")
     for kernel, constants, options in specimens(shape, asked.page_size, BYTES[asked.dtype]):
         for arch in asked.arch:

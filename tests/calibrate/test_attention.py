@@ -11,12 +11,13 @@ from itertools import product
 
 import pytest
 import torch
-from paged_stories import Story, error, exact, story
+from paged_stories import one_by_one
 from torch import Tensor
 
 from calibrate.attention.gather import GatherAttention
 from calibrate.attention.paged import PagedAttention
 from calibrate.shape import ModelShape
+from calibrate.specimen import Specimen, error, exact, specimen
 
 CPU = torch.device("cpu")
 LAYOUTS = [(8, 2, 64), (4, 4, 32), (14, 2, 16), (6, 1, 128)]  # heads, kv heads, head size
@@ -32,22 +33,22 @@ REFERENCE = GatherAttention(ModelShape("story", 1, 64, 64, 4, 2, 16, 2), 4)
 TOLERANCE = {torch.float32: 2e-6, torch.float16: 2e-3}
 
 
-def triton_backend(told: Story, splits: int | None) -> PagedAttention:
+def triton_backend(told: Specimen, splits: int | None) -> PagedAttention:
     heads, head = told.queries.shape[1:]
     shape = ModelShape("story", 1, heads * head, head, heads, told.keys.shape[1], head, 2)
     return PagedAttention(shape, told.batch.decodes, CPU, splits=splits)
 
 
-def answers(backend: GatherAttention | PagedAttention, told: Story) -> Tensor:
+def answers(backend: GatherAttention | PagedAttention, told: Specimen) -> Tensor:
     backend.prepare(told.batch)
     return backend(told.queries, told.keys, told.values, told.batch)
 
 
-def around(page_size: int) -> Story:
+def around(page_size: int) -> Specimen:
     """Decodes and chunks that end just before, at and after the ends of pages, one with nothing at all."""
     at = 2 * page_size + 16
     counts, spans = [1, 1, 1, 1, 1, 2, 19], [0, 1, at - 1, at, at + 1, page_size + 1, 20 + page_size]
-    return story(counts, spans, heads=8, kv_heads=2, head=16, page_size=page_size)
+    return specimen(counts, spans, heads=8, kv_heads=2, head=16, page_size=page_size)
 
 
 @pytest.mark.parametrize(("layout", "page_size", "splits", "dtype"), CASES)
@@ -56,7 +57,7 @@ def test_the_kernels_agree_with_float64(
 ) -> None:
     heads, kv_heads, head = layout
     spans = [0, 1, page_size, page_size + 1, 70, 3 * page_size, 33]
-    told = story([1, 1, 1, 1, 1, 3, 17], spans, heads=heads, kv_heads=kv_heads, head=head, page_size=page_size,
+    told = specimen([1, 1, 1, 1, 1, 3, 17], spans, heads=heads, kv_heads=kv_heads, head=head, page_size=page_size,
                  dtype=dtype)  # fmt: skip
     right = exact(told)
     assert error(answers(triton_backend(told, splits), told), right) < TOLERANCE[dtype]
@@ -71,7 +72,7 @@ def test_the_reference_agrees_around_the_ends_of_pages(page_size: int) -> None:
 
 @pytest.mark.parametrize("backend", ["torch", "triton"])
 def test_a_row_without_positions_gives_zeros(backend: str) -> None:
-    told = story([1, 1], [0, 20], heads=4, kv_heads=2, head=16, page_size=8)
+    told = specimen([1, 1], [0, 20], heads=4, kv_heads=2, head=16, page_size=8)
     found = answers(REFERENCE if backend == "torch" else triton_backend(told, 4), told)
     assert torch.equal(found[0], torch.zeros_like(found[0]))
     assert found[1].abs().min() > 0
@@ -79,28 +80,28 @@ def test_a_row_without_positions_gives_zeros(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["torch", "triton"])
 def test_other_physical_pages_change_no_bit(backend: str) -> None:
-    told = story([1, 1, 5], [9, 40, 30], heads=4, kv_heads=2, head=16, page_size=8)
-    moved = torch.randperm(len(told.keys), generator=torch.Generator().manual_seed(1))
-    elsewhere = Story(
-        replace(told.batch, tables=moved.argsort().int()[told.batch.tables]),
-        told.queries, told.keys[moved], told.values[moved],
-    )  # fmt: skip
-    assert not torch.equal(elsewhere.batch.tables, told.batch.tables)
+    told = specimen([1, 1, 5], [9, 40, 30], heads=4, kv_heads=2, head=16, page_size=8)
+    moved = told.elsewhere(seed=1)
+    assert not torch.equal(moved.batch.tables, told.batch.tables)
     run = REFERENCE if backend == "torch" else triton_backend(told, 2)
-    assert torch.equal(answers(run, elsewhere), answers(run, told))
+    assert torch.equal(answers(run, moved), answers(run, told))
 
 
 @pytest.mark.parametrize("backend", ["torch", "triton"])
 def test_a_wrong_table_is_noticed(backend: str) -> None:
     """The negative control: one page in the tables is another one, and the comparison fails, row by row."""
-    told = story([1, 4], [40, 40], heads=4, kv_heads=2, head=16, page_size=8)
-    tables = told.batch.tables.clone()
-    tables[:, 1] = tables[:, 2]
-    wrong = Story(replace(told.batch, tables=tables), told.queries, told.keys, told.values)
-    run = REFERENCE if backend == "torch" else triton_backend(told, 4)
-    assert error(answers(run, told), exact(told)) < 2e-6
+    told = specimen([1, 4], [40, 40], heads=4, kv_heads=2, head=16, page_size=8)
+    right, run = exact(told), REFERENCE if backend == "torch" else triton_backend(told, 4)
+    assert error(answers(run, told), right) < 2e-6
+    wrong = answers(run, told.corrupted())
     for row in (slice(0, 1), slice(1, 5)):
-        assert error(answers(run, wrong)[row], exact(told)[row]) > 1e-3
+        assert error(wrong[row], right[row]) > 1e-3
+
+
+@pytest.mark.parametrize("page_size", [1, 8])
+def test_the_float64_answers_are_those_of_looking_every_position_up(page_size: int) -> None:
+    told = specimen([1, 1, 2, 9], [0, 17, 2, 20], heads=4, kv_heads=2, head=16, page_size=page_size)
+    assert error(exact(told), one_by_one(told)) < 1e-12
 
 
 def test_contexts_are_split_by_the_number_of_rows_alone() -> None:

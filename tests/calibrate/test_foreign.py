@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 import torch
-from paged_stories import error, exact, story
 from torch import Tensor
 
 from calibrate.shape import ModelShape
+from calibrate.specimen import error, exact, specimen
 
 
 class DocumentedWrapper:
@@ -87,8 +87,8 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_the_plan_means_the_same_batch(backend: Any) -> None:
     for told in (
-        story([1, 1, 1, 5, 9], [1, 8, 17, 5, 30], heads=4, kv_heads=2, head=16, page_size=8),
-        story([1], [7], heads=4, kv_heads=2, head=16, page_size=1),
+        specimen([1, 1, 1, 5, 9], [1, 8, 17, 5, 30], heads=4, kv_heads=2, head=16, page_size=8),
+        specimen([1], [7], heads=4, kv_heads=2, head=16, page_size=1),
     ):
         backend.prepare(told.batch)
         found = backend(told.queries, told.keys, told.values, told.batch)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from paged_stories import error
 from torch import Tensor
 
 from calibrate import fused, plain
@@ -19,6 +18,7 @@ from calibrate.engine import CannotRun
 from calibrate.model import Decoder
 from calibrate.ragged import Cache, Ragged
 from calibrate.shape import ModelShape, model_shape
+from calibrate.specimen import error
 from calibrate.weights import load_weights, random_weights
 
 CPU = torch.device("cpu")
