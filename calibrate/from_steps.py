@@ -21,7 +21,7 @@ from sim.cost import Roofline
 
 Floats = NDArray[np.float64]
 
-LINEAR = ("host", "weight_pass", "per_context_token", "per_chunk_work", "per_sequence")
+LINEAR = ("host", "weight_pass", "per_context_token", "per_chunk", "per_chunk_work", "per_sequence")
 TERMS = (*LINEAR, "per_token")
 PASSES = 3
 """Times that residuals are weighted anew by the prediction; it no longer moves after the second."""
@@ -100,6 +100,7 @@ def sensitivity(cost: Roofline, steps: pd.DataFrame) -> Floats:
         "host": np.full(len(steps), cost.host),
         "weight_pass": cost.weight_pass**4 / mixed**0.75,
         "per_context_token": cost.per_context_token * steps["context"].to_numpy(np.float64),
+        "per_chunk": cost.per_chunk * steps["chunks"].to_numpy(np.float64),
         "per_chunk_work": cost.per_chunk_work * steps["chunk_work"].to_numpy(np.float64),
         "per_sequence": cost.per_sequence * (steps["decodes"] + steps["chunks"]).to_numpy(np.float64),
         "per_token": arithmetic / mixed**0.75,
@@ -114,13 +115,14 @@ class Problem:
         self.measured = steps["duration_ns"].to_numpy(np.float64)
         self.tokens = (steps["decodes"] + steps["chunk_tokens"]).to_numpy(np.float64)
         self.context = steps["context"].to_numpy(np.float64)
+        self.chunks = steps["chunks"].to_numpy(np.float64)
         self.work = steps["chunk_work"].to_numpy(np.float64)
         self.sequences = (steps["decodes"] + steps["chunks"]).to_numpy(np.float64)
 
     def design(self, crossing: float) -> Floats:
         """A column for each of LINEAR: what its coefficient is multiplied by in each step."""
         pace = (1 + (self.tokens / crossing) ** 4) ** 0.25
-        return np.column_stack([np.ones(len(pace)), pace, self.context, self.work, self.sequences])
+        return np.column_stack([np.ones(len(pace)), pace, self.context, self.chunks, self.work, self.sequences])
 
     def solve(self, crossing: float, times: Floats | None = None) -> tuple[Floats, float]:
         """The best coefficients of LINEAR, and the sum of their squared relative residuals.

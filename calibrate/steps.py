@@ -62,6 +62,7 @@ def predicted(cost: Roofline, steps: pd.DataFrame) -> Floats:
     weights, tokens = cost.weight_pass**4, steps["decodes"] + steps["chunk_tokens"]
     exact = cost.host + (weights + (cost.per_token * tokens.to_numpy(np.float64)) ** 4) ** 0.25
     exact = exact + cost.per_sequence * (steps["decodes"] + steps["chunks"]).to_numpy(np.float64)
+    exact = exact + cost.per_chunk * steps["chunks"].to_numpy(np.float64)
     exact = exact + cost.per_context_token * steps["context"].to_numpy(np.float64)
     total: Floats = exact + cost.per_chunk_work * steps["chunk_work"].to_numpy(np.float64)
     return total

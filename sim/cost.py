@@ -207,11 +207,12 @@ class Roofline(Curve):
     The matrix products of all tokens of a step share one pass over the weights, so the slower of the two
     sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens, padded
     to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
-    the batch.
+    the batch, and per_chunk besides those that compute part of a prompt.
     """
 
     weight_pass: float = 0.0
     per_token: float = 0.0
+    per_chunk: float = 0.0
     graph_sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -226,7 +227,7 @@ class Roofline(Curve):
         exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
         exact += self.per_sequence * (shape.decodes + shape.chunks)
         if shape.chunks:
-            exact += self.per_chunk_work * (shape.double_work / 2)
+            exact += self.per_chunk * shape.chunks + self.per_chunk_work * (shape.double_work / 2)
         return exact + self.moved(shape)
 
 

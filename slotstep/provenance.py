@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,8 @@ def value_at(about: Mapping[str, Any], key: str) -> Any:
 
 def coefficients(cost: Curve) -> dict[str, float]:
     """A curve's coefficients that are not 0, ns, to six digits: the rest is noise."""
-    return {name: float(f"{value:.6g}") for name, value in asdict(cost).items() if value}
+    values = {each.name: getattr(cost, each.name) for each in fields(cost) if each.init}
+    return {name: float(f"{value:.6g}") for name, value in values.items() if isinstance(value, float) and value}
 
 
 def profile(kind: str, cost: Curve, about: Mapping[str, Any], name: str, **found: Any) -> Profile:

@@ -170,6 +170,7 @@ class Roofline(Section):
 
     weight_pass: Coefficient = 0.0
     per_token: Coefficient = 0.0
+    per_chunk: Coefficient = 0.0
     per_context_token: Coefficient = 0.0
     per_chunk_work: Coefficient = 0.0
     per_sequence: Coefficient = 0.0

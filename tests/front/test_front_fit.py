@@ -96,3 +96,106 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
     assert complaint in printed.err
     assert len(printed.err.splitlines()) == 1
     assert not (tmp_path / "mine.yaml").exists()
+
+
+ENGINE = """
+workload: {trace: {auto: log.csv}}
+clients: {delay: 3ms}
+engine: {slots: 32, token_budget: 2048, async_scheduling: true}
+cost: {roofline: {host: 1ms, weight_pass: 10ms, per_token: 40us, per_context_token: 50ns}}
+"""
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    """Two measured runs in TraceV2, written of simulated ones, with latencies as their clients saw them."""
+    (tmp_path / "engine.yaml").write_text(ENGINE)
+    files = []
+    for name, rate in (("light", 2.0), ("busy", 8.0)):
+        law = {
+            "requests": 80,
+            "arrivals": {"poisson": {"rate": rate}},
+            "prompt": {"uniform": {"minimum": 50, "maximum": 900}},
+        }
+        mapping = {
+            "workload": {"synthetic": {**law, "output": {"fixed": 30}}},
+            "clients": {"delay": "3ms"},
+            "engine": {"slots": 32, "token_budget": 2048, "async_scheduling": True},
+            "cost": {
+                "roofline": {"host": "1ms", "weight_pass": "10ms", "per_token": "40us", "per_context_token": "50ns"}
+            },
+        }
+        made = slotstep.parse(mapping).run().requests
+        arrival = (made["queued_ns"] - 3_000_000) // 1000
+        frame = pd.DataFrame(
+            {
+                "request_id": made["id"],
+                "input_tokens": made["prompt"],
+                "output_tokens": made["output"],
+                "arrival_time_us": arrival,
+                "send_time_us": arrival + 10**15,
+                "first_chunk_time_us": made["first_token_ns"] // 1000 + 10**15,
+                "last_chunk_time_us": made["ended_ns"] // 1000 + 10**15,
+                "status": "ok",
+            }
+        )
+        files.append(tmp_path / f"{name}.trace.csv")
+        frame.to_csv(files[-1], index=False)
+    return files
+
+
+def test_measured_runs_become_a_profile_and_one_kept_back_is_predicted(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["calibrate", "from-log", *logs, "--scenario", tmp_path / "engine.yaml", "--hold-out", "busy"]
+    assert slotstep_exits(*arguments, "--out", tmp_path / "mine.yaml", *ABOUT) == 0
+    printed = capsys.readouterr().out
+    assert "held out" in printed
+    made = read(tmp_path / "mine.yaml")
+    found = made.content["curve"]["roofline"]
+    assert found["weight_pass"] + found["host"] == pytest.approx(11e6, rel=0.05)
+    assert found["per_token"] == pytest.approx(4e4, rel=0.1)
+    assert made.content["residuals"]["held_out_e2e"] < 0.1
+    assert made.content["source"] == "measured runs light"
+
+
+def test_only_the_host_is_fitted_beside_the_scenarios_other_terms(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["calibrate", "from-log", logs[0], "--scenario", tmp_path / "engine.yaml", "--free", "host", "--json"]
+    assert slotstep_exits(*arguments, "--set", "cost.roofline.host=4ms") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cost"]["host"] == pytest.approx(1e6, rel=0.1)
+    assert (found["cost"]["weight_pass"], found["cost"]["per_token"], found["delay"]) == (1e7, 4e4, 3_000_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--hold-out", "bussy"], "--hold-out bussy: no such run; did you mean busy?"),
+        (["--hold-out", "busy", "--hold-out", "light"], "every run is kept back; expected at least one to fit"),
+        (["--free", "warmth"], "warmth is no term; expected some of host"),
+        (["--set", "workload.first=15"], "light: 15 requests with a latency to compare; expected at least 20"),
+        (["--set", "cost={unit: 1ms}", "--free", "host"], "--free: the scenario's cost is no roofline"),
+    ],
+)
+def test_a_log_that_cannot_be_fitted_is_refused_in_one_line(
+    logs: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    complaint: str,
+) -> None:
+    assert slotstep_exits("calibrate", "from-log", *logs, "--scenario", tmp_path / "engine.yaml", *arguments) == 2
+    printed = capsys.readouterr()
+    assert complaint in printed.err
+    assert len(printed.err.splitlines()) == 1
+
+
+def test_a_file_without_measurements_and_one_given_twice_are_refused(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plain.csv").write_text("prompt,output\n5,6\n")
+    for files, complaint in (([tmp_path / "plain.csv"], "no measurements"), ([logs[0], logs[0]], "given twice")):
+        assert slotstep_exits("calibrate", "from-log", *files, "--scenario", tmp_path / "engine.yaml") == 2
+        assert complaint in capsys.readouterr().err

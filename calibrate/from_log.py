@@ -1,0 +1,322 @@
+"""A roofline from measured requests: the coefficients whose simulation has the latencies that were measured.
+
+The simulator is inside the fit. Coefficients are fitted as logarithms, so none is negative; residuals are the log
+ratios of statistics (mean, median, tails) of each latency in each run, with a robust loss; the search starts from
+several points. A term beyond the core is taken in only if the runs are met clearly better with it: what they cannot
+tell is left at 0, and said. Only the first requests of each run are used: the rest, and whole runs kept back, judge
+the result. Knows no file and no engine (`calibrate.cell`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from calibrate.cell import METRICS, STATISTICS, Cell, compared, pair, statistics
+from calibrate.descent import descend, jacobian, loss
+from calibrate.guess import guess
+from calibrate.identify import Identified, identify
+from sim.cost import Roofline
+from sim.request import Nanoseconds
+
+Floats = NDArray[np.float64]
+
+CORE = ("host", "weight_pass", "per_token", "per_context_token")
+FURTHER = ("per_sequence", "per_chunk_work", "per_chunk")
+TERMS = (*CORE, *FURTHER)
+DELAY = "delay"
+FIRST_DELAY = 2e6
+WEIGHTS = {"ttft_s": 0.5, "tpot_s": 0.5, "e2e_s": 1.0}
+"""TTFT hangs on single steps and is the noisiest; TPOT is mostly E2E again."""
+TAIL = {"mean": 1.0, "p50": 1.0, "p90": 0.7, "p99": 0.5}
+ROBUST = 0.05
+"""Log ratios well above this count as if they were smaller (soft L1)."""
+PULL = 0.01
+"""A factor of e away from the start weighs as an error of 1%: it decides only what the data do not."""
+BETTER = 0.01
+"""A further term has to lower the root mean square of the log ratios by as much: by 1% of the latencies."""
+WIDTH = 0.05
+FARTHEST = 6.0
+SPREAD = 0.7
+LOOKS, TRIALS, ROUNDS = 24, 30, 60
+"""Points looked at before the search, evaluations from each start, and evaluations of the best on all requests."""
+BLOCKS = 20
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class LogFit:
+    """A cost fitted to measured runs, and how far it can be trusted.
+
+    delay       ns between client and engine, part of latencies measured at the client
+    free        the terms that were fitted, `delay` among them if it was
+    left_out    terms that were tried and left at 0, for the runs are met as well without
+    intervals   5th and 95th percentile of each over bootstrap samples of blocks of requests, ns
+    identified  what the runs say of the terms that were fitted
+    errors      `calibrate.cell.compared` of every run with `cell` and `part`: "fitted" for the requests used, "rest"
+                for the later ones of the same run, "held out" for runs kept back
+    starts      the loss after the first stage from each start, the best first; far apart means a hard problem
+    cpu_s       CPU seconds that the fit took, without the hold-out
+    """
+
+    cost: Roofline
+    delay: Nanoseconds
+    free: tuple[str, ...]
+    left_out: tuple[str, ...]
+    intervals: dict[str, tuple[float, float]]
+    identified: Identified
+    errors: pd.DataFrame
+    starts: tuple[float, ...]
+    cpu_s: float
+
+    def lines(self) -> list[str]:
+        """What the runs do not tell, in words."""
+        left = [f"{', '.join(self.left_out)}: left at 0; these runs are met as well without"] if self.left_out else []
+        return self.identified.lines() + left
+
+
+class Problem:
+    """Runs to match as a function of the logarithms of the free terms, relative to a start."""
+
+    def __init__(self, cells: Sequence[Cell], first: int, start: Mapping[str, float], free: Sequence[str]) -> None:
+        self.cells = cells
+        self.sizes = [min(cell.requests, first) for cell in cells]
+        self.used = [cell.settled(size) for cell, size in zip(cells, self.sizes, strict=True)]
+        self.start = dict(start)
+        self.free = tuple(free)
+        self.seen: dict[bytes, Floats] = {}
+
+    def terms(self, point: Floats) -> dict[str, float]:
+        """All terms, ns, at a point."""
+        moved = {name: self.start[name] * float(np.exp(step)) for name, step in zip(self.free, point, strict=True)}
+        return self.start | moved
+
+    def frames(self, point: Floats) -> list[pd.DataFrame]:
+        """What is predicted of each run there."""
+        terms = self.terms(point)
+        cost, delay = roofline(terms), round(terms[DELAY])
+        return [cell.predicted(cost, delay, size) for cell, size in zip(self.cells, self.sizes, strict=True)]
+
+    def pairs(self, point: Floats) -> list[tuple[float, Floats, Floats]]:
+        """Weight, measured and predicted values of each run and metric."""
+        return [
+            (WEIGHTS[name] / len(self.cells), *pair(used, said, name))
+            for cell, used, said in zip(self.cells, self.used, self.frames(point), strict=True)
+            for name in cell.known
+        ]
+
+    def residuals(self, point: Floats) -> Floats:
+        """Weighted log ratios of the statistics, and the pull to the start; large if nothing is left to compare."""
+        key = point.tobytes()
+        if key not in self.seen:
+            parts = [log_ratios(weight, found, said) for weight, found, said in self.pairs(point)]
+            self.seen[key] = np.concatenate([*parts, PULL * point])
+        return self.seen[key]
+
+    def rms(self, point: Floats) -> float:
+        """The weighted root mean square of the log ratios."""
+        return float(np.sqrt((self.ratios(point) ** 2).sum() / self.weight))
+
+    @property
+    def weight(self) -> float:
+        """The sum of the squared weights of all log ratios."""
+        tail = sum(share**2 for share in TAIL.values())
+        return sum((WEIGHTS[name] / len(self.cells)) ** 2 * tail for cell in self.cells for name in cell.known)
+
+    def ratios(self, point: Floats) -> Floats:
+        """The residuals without the pull."""
+        return self.residuals(point)[: -len(self.free)]
+
+    def loss(self, point: Floats) -> float:
+        """The robust loss."""
+        return loss(self.residuals(point), ROBUST)
+
+    def solve(self, point: Floats, trials: int) -> Floats:
+        """The best point found from this one with so many evaluations."""
+        return descend(self.residuals, point, ROBUST, trials, FARTHEST)
+
+    def slope(self, point: Floats) -> Floats:
+        """The Jacobian of the log ratios."""
+        return jacobian(self.ratios, point, self.ratios(point), WIDTH)
+
+    def gain(self, point: Floats, slope: Floats, name: str, amount: float) -> tuple[float, float]:
+        """How much lower the root mean square could be with one more term, and with how much of it, ns.
+
+        By one simulation: what a part of `amount`, a likely size, changes, along with the others, to first order.
+        """
+        more = Problem(self.cells, max(self.sizes), self.start | {name: 0.3 * amount}, self.free)
+        here = self.ratios(point)
+        found, left = nnls(np.column_stack([slope, -slope, more.ratios(point) - here]), -here)
+        return self.rms(point) - float(left / np.sqrt(self.weight)), 0.3 * amount * float(found[-1])
+
+
+def log_ratios(weight: float, measured: Floats, predicted: Floats) -> Floats:
+    """Weighted log ratios of the statistics, predicted over measured."""
+    scale = np.array([weight * TAIL[name] for name in STATISTICS])
+    if not len(measured):
+        return scale * FARTHEST
+    tiny = np.finfo(np.float64).tiny
+    found: Floats = scale * np.log(np.maximum(statistics(predicted), tiny) / np.maximum(statistics(measured), tiny))
+    return found
+
+
+def fit(
+    cells: Sequence[Cell],
+    held_out: Sequence[Cell] = (),
+    start: Roofline | None = None,
+    delay: Nanoseconds = 0,
+    free: Sequence[str] = (),
+    first: int = 2000,
+    starts: int = 3,
+    draws: int = 200,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda words: None,
+) -> LogFit:
+    """The roofline whose simulation has the latencies of these runs.
+
+    start   its terms that are not free, and where the free ones start; guessed from the latencies where it has none
+    delay   ns from client to engine, the start if it is free
+    free    which of TERMS and `delay` to fit; without any the core, the delay of clients, and what more helps
+    first   most requests to use of each run; of those, the ones that ended before the last of them was sent
+    starts  points to start from, all but one drawn around the first
+    draws   bootstrap samples
+
+    Raises ValueError for runs with fewer than 20 requests to compare, and for terms that do not exist.
+    """
+    begun = time.process_time()
+    for cell in cells:
+        used = len(cell.settled(min(first, cell.requests)))
+        if used < FEWEST or not cell.known:
+            raise ValueError(f"{cell.name}: {used} requests with a latency to compare; expected at least {FEWEST}")
+    guessed = guess([cell.measured for cell in cells])
+    chosen = free_terms(cells, free)
+    begin = {name: getattr(start, name, 0.0) or (getattr(guessed, name) if name in chosen else 0.0) for name in TERMS}
+    begin[DELAY] = float(delay) or (FIRST_DELAY if DELAY in chosen else 0.0)
+    point, losses = search(cells, first, begin, chosen, starts, seed, progress)
+    progress("refining")
+    problem = Problem(cells, first, begin, chosen)
+    point = problem.solve(point, ROUNDS)
+    further = () if free else tuple(name for name in FURTHER if not begin[name])
+    problem, point = grown(problem, point, guessed, further, progress)
+    slope = problem.slope(point)
+    terms = problem.terms(point)
+    cost, away = roofline(terms), round(terms[DELAY])
+    identified = identify(problem.free, slope, problem.ratios(point))
+    intervals = bootstrap(problem, point, slope, draws, seed)
+    spent = time.process_time() - begun
+    progress("predicting what was kept back")
+    errors = [of_cell(cell, "fitted", cost, away, size) for cell, size in zip(cells, problem.sizes, strict=True)]
+    errors += [of_cell(cell, "held out", cost, away, 0) for cell in held_out]
+    left_out = tuple(name for name in further if name not in problem.free)
+    told = pd.concat(errors, ignore_index=True)
+    return LogFit(cost, away, problem.free, left_out, intervals, identified, told, tuple(losses), spent)
+
+
+def grown(
+    problem: Problem, point: Floats, guessed: Roofline, further: Sequence[str], progress: Callable[[str], None]
+) -> tuple[Problem, Floats]:
+    """The problem with those of the further terms without which the runs are clearly met worse, and its solution."""
+    left = list(further)
+    while left:
+        slope = problem.slope(point)
+        gains = {name: problem.gain(point, slope, name, getattr(guessed, name)) for name in left}
+        name = max(gains, key=lambda each: gains[each])
+        gain, size = gains[name]
+        if gain < BETTER / 2 or not size:
+            break
+        progress(f"trying {name}")
+        left.remove(name)
+        more = Problem(problem.cells, max(problem.sizes), problem.start | {name: size}, (*problem.free, name))
+        there = more.solve(np.append(point, 0.0), ROUNDS)
+        if more.rms(there) < problem.rms(point) - BETTER:
+            problem, point = more, there
+    return problem, point
+
+
+def free_terms(cells: Sequence[Cell], free: Sequence[str]) -> tuple[str, ...]:
+    """The terms to fit. Raises ValueError for one that does not exist."""
+    known = (*TERMS, DELAY)
+    for name in free:
+        if name not in known:
+            raise ValueError(f"{name} is no term; expected some of {', '.join(known)}")
+    if free:
+        return tuple(name for name in known if name in free)
+    return (*CORE, DELAY) if any(cell.at_client for cell in cells) else CORE
+
+
+def search(
+    cells: Sequence[Cell],
+    first: int,
+    begin: Mapping[str, float],
+    chosen: Sequence[str],
+    starts: int,
+    seed: int,
+    progress: Callable[[str], None],
+) -> tuple[Floats, list[float]]:
+    """A good point on fewer requests, and the losses of all that were tried from, the best first.
+
+    A draw of points far around the start is thinned to the best few by a look at each.
+    """
+    lot = np.random.default_rng(seed)
+    few = Problem(cells, max(FEWEST * 10, first // 2), begin, chosen)
+    points = [np.zeros(len(chosen))]
+    points += [lot.normal(0.0, SPREAD, len(chosen)) for _ in range(LOOKS if starts > 1 else 0)]
+    points = sorted(points, key=few.loss)[:starts]
+    found = []
+    for number, point in enumerate(points, 1):
+        progress(f"start {number} of {len(points)}")
+        best = few.solve(point, TRIALS)
+        found.append((few.loss(best), best))
+    found.sort(key=lambda each: each[0])
+    return found[0][1], [lowest for lowest, _ in found]
+
+
+def bootstrap(
+    problem: Problem, point: Floats, slope: Floats, draws: int, seed: int
+) -> dict[str, tuple[float, float]]:
+    """Intervals of the free terms over samples of blocks of consecutive requests, drawn alike for both sides.
+
+    Each sample is answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to.
+    """
+    lot = np.random.default_rng(seed)
+    pairs = problem.pairs(point)
+    pulled = np.vstack([slope, PULL * np.eye(len(point))])
+    answer = np.linalg.pinv(pulled)
+    blocks = [np.arange(len(found)) * BLOCKS // max(len(found), 1) for _, found, _ in pairs]
+    moved = []
+    here = problem.residuals(point)
+    for _ in range(draws):
+        taken = lot.integers(0, BLOCKS, BLOCKS)
+        parts = []
+        for (weight, found, said), block in zip(pairs, blocks, strict=True):
+            rows = np.concatenate([np.flatnonzero(block == each) for each in taken])
+            parts.append(log_ratios(weight, found[rows], said[rows]))
+        moved.append(-answer @ (np.concatenate([*parts, PULL * point]) - here))
+    spread = np.percentile(np.array(moved), (5, 95), axis=0)
+    terms = problem.terms(point)
+    return {
+        name: tuple(float(terms[name] * np.exp(bound)) for bound in spread[:, place])  # type: ignore[misc]
+        for place, name in enumerate(problem.free)
+    }
+
+
+def of_cell(cell: Cell, part: str, cost: Roofline, delay: Nanoseconds, used: int) -> pd.DataFrame:
+    """How well a run is met: the requests used, if any, apart from those that were not."""
+    said = cell.predicted(cost, delay)
+    taken = cell.settled(used) if used else cell.measured.iloc[:0]
+    others = cell.measured[~cell.measured["id"].isin(taken["id"])]
+    parts = [compared(taken, said, METRICS).assign(part=part), compared(others, said, METRICS).assign(part="rest")]
+    if not used:
+        parts[1]["part"] = part
+    return pd.concat([found for found in parts if len(found)], ignore_index=True).assign(cell=cell.name)
+
+
+def roofline(terms: Mapping[str, float]) -> Roofline:
+    """The cost with these terms, ns."""
+    return replace(Roofline(), **{name: terms[name] for name in TERMS})  # type: ignore[arg-type]  # all are floats
