@@ -5,7 +5,6 @@ Pages are numbered by whoever plans; the executor reads and writes those it is t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +19,9 @@ from calibrate import plain
 from calibrate.attention.choose import choose_attention
 from calibrate.engine import CannotRun, Outcome, OutOfMemory, Row, Step
 from calibrate.graphs import FixedDecodes, buckets_up_to
-from calibrate.inputs import Layout, layout_of, pack, unpacked
+from calibrate.inputs import SCRAP, Layout, layout_of, pack, unpacked
 from calibrate.lanes import Lane, Pending, StreamLane, ThreadLane
-from calibrate.memory import MemoryPlan, plan_memory, size
+from calibrate.memory import MemoryPlan, host_bytes, plan_memory, size
 from calibrate.model import Attention, Between, Decoder, torch_dtype
 from calibrate.opening import EngineOptions
 from calibrate.ragged import Cache
@@ -106,7 +105,22 @@ class Executor:
         self.tokens = TokenStore(self.longest, self.shape.vocabulary, self.device)
         width = -(-(self.longest + 1) // self.page_size)
         self.fixed = FixedDecodes(self.decoder, self.buckets, width, self.page_size)
+        if self.device.type == "cuda":
+            self.warm_up()
         return 0
+
+    def warm_up(self) -> Tensor:
+        """The largest chunk, in the spare page: room is found for it, and what is made at first use is there."""
+        count = min(self.options.token_budget, self.longest)
+        pages = -(-count // self.page_size)
+        row = Row(0, 0, count, [0] * pages, True)
+        layout = layout_of([row], self.page_size)
+        packed = np.zeros(sum(layout.sizes), np.int32)
+        pack(packed, [row], layout, {0: SCRAP}, self.page_size, self.pages)
+        packed[-pages:] = self.pages
+        batch, moves = unpacked(torch.from_numpy(packed).to(self.device), layout, self.page_size)
+        tokens = self.tokens.tokens[moves.sources, batch.positions]
+        return best(self.decoder.logits(tokens, batch, moves.wanted))
 
     def between(self) -> Between:
         """What runs between the matrix products: Triton kernels where those of a backend run too."""
@@ -248,7 +262,7 @@ def device_of(name: str) -> torch.device:
 def device_bytes(device: torch.device, fraction: float) -> int:
     """Bytes of memory a device has; on a GPU PyTorch refuses to use more than the fraction from here on."""
     if device.type == "cpu":
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return host_bytes()
     free, total = torch.cuda.mem_get_info(device)
     if free < total * fraction:
         raise CannotRun(

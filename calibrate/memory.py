@@ -6,7 +6,9 @@ at once between two matrix products.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from calibrate.engine import CannotRun
 from calibrate.shape import BYTES, DType, ModelShape
@@ -92,6 +94,23 @@ def step_bytes(shape: ModelShape, dtype: DType, tokens: int, yields: int) -> int
     stream = shape.hidden * (3 * width + 8)
     scores = yields * shape.vocabulary * (width + 12)
     return max(tokens * (stream + max(attention, mlp)), tokens * stream + scores) + tokens * 64
+
+
+def host_bytes(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory this process may use on the host: what is there, or what its control group allows.
+
+    `groups` is where the limits of a container's processes are found (Linux: memory.max of version 2, or
+    memory/memory.limit_in_bytes of version 1); elsewhere there is none.
+    """
+    bytes_there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            told = (groups / name).read_text().strip()
+        except OSError:
+            continue
+        if told.isdecimal():
+            bytes_there = min(bytes_there, int(told))
+    return bytes_there
 
 
 def size(number: int) -> str:

@@ -31,11 +31,17 @@ def choose_attention(
         return name, triton_attention(shape, dtype, device, rows)
     if device.type != "cuda":
         raise CannotRun(f"attention {name}: needs a CUDA GPU; expected torch on {device.type}")
+    if dtype == torch.float32 or shape.head_size not in FLASHINFER_HEADS:
+        raise CannotRun(
+            f"attention {name}: {dtype} and head_size {shape.head_size}; expected float16 or bfloat16, and one of "
+            f"{', '.join(map(str, FLASHINFER_HEADS))}"
+        )
     from calibrate.attention.foreign import FlashInferAttention
 
     return name, FlashInferAttention(shape, dtype, device)
 
 
+FLASHINFER_HEADS = (64, 128, 256)
 PACKAGES = {"triton": "'slotstep[calibrate]'", "flashinfer": "flashinfer-python"}
 
 

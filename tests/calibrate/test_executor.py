@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from calibrate.engine import CannotRun, OutOfMemory, Row, Step
 from calibrate.executor import Executor
 from calibrate.graphs import buckets_up_to
-from calibrate.memory import plan_memory, step_bytes
+from calibrate.memory import host_bytes, plan_memory, step_bytes
 from calibrate.opening import EngineOptions, open_engine
 from calibrate.sampling import drawn, uniform
 from calibrate.shape import SHAPES, ModelShape
@@ -437,6 +437,26 @@ def test_an_option_out_of_its_range_is_refused(change: dict[str, Any], complaint
     with pytest.raises(ValueError, match="expected") as refusal:
         options(**change)
     assert complaint in str(refusal.value)
+
+
+def test_a_container_may_have_less_memory_than_its_host(tmp_path: Path) -> None:
+    there = host_bytes(tmp_path)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert host_bytes(tmp_path) == there
+    (tmp_path / "memory.max").write_text("1073741824\n")
+    assert host_bytes(tmp_path) == 1 << 30
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text(f"{1 << 29}\n")
+    assert host_bytes(tmp_path) == 1 << 29
+
+
+def test_warming_up_touches_no_page_of_anybody(engine: Executor, right: dict[int, list[int]]) -> None:
+    first = run(engine, row(1, 0, 4))
+    before = engine.decoder.cache.data[:, :, :-1].clone()
+    engine.lane.do(engine.warm_up)
+    assert torch.equal(engine.decoder.cache.data[:, :, :-1].nan_to_num(), before.nan_to_num())
+    assert not engine.decoder.cache.data[:, :, -1].isnan().any()
+    assert first + run(engine, row(1, 4, 1)) == right[1][:2]
 
 
 def test_buckets_are_dense_where_batches_are_small() -> None:

@@ -62,12 +62,12 @@ def reference(kind: str, **sizes: Any) -> Any:
     return model
 
 
-def saved(model: Any, folder: Path) -> Path:
-    """A checkpoint as Hugging Face writes it."""
+def saved(model: Any, folder: Path, shard: str = "100KB") -> Path:
+    """A checkpoint as Hugging Face writes it, in several files."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size=shard)
     return folder
 
 
@@ -222,7 +222,7 @@ def test_a_checkpoint_that_is_another_model_is_refused(
 ) -> None:
     from safetensors.torch import load_file, save_file
 
-    folder = saved(reference("Llama"), tmp_path)
+    folder = saved(reference("Llama"), tmp_path, shard="1GB")
     tensors = load_file(folder / "model.safetensors")
     spoil(tensors)
     save_file(tensors, folder / "model.safetensors")
