@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traces.errors import BadInput
+
 if TYPE_CHECKING:
     from reports.page.story import Story
 
@@ -41,12 +43,12 @@ def report(
 
     story = read(folder)
     target = out or folder / NAMES[format_]
-    files.write_text(target, rendered(story, format_))
+    files.write_text(target, rendered(story, format_, folder))
     print(target)
 
 
-def rendered(story: Story, format_: Format) -> str:
-    """A story in one of the formats."""
+def rendered(story: Story, format_: Format, folder: Path) -> str:
+    """A story in one of the formats; raises BadInput, naming the folder, for one without a run to trace."""
     if format_ is Format.html:
         from reports.page.html import page
 
@@ -57,4 +59,6 @@ def rendered(story: Story, format_: Format) -> str:
         return markdown(story)
     from reports.perfetto import trace
 
+    if not story.runs:
+        raise BadInput(f"{folder}: holds no single run to trace; expected what --out of run or compare wrote")
     return json.dumps(trace(story.runs), ensure_ascii=False, separators=(",", ":")) + "\n"

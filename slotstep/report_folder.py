@@ -33,6 +33,10 @@ def read(folder: Path) -> Story:
         from slotstep.report_results import sweep
 
         return sweep(folder)
+    if (folder / "replications.json").exists():
+        from slotstep.report_replications import replications
+
+        return replications(folder)
     if (folder / SUMMARY).exists():
         runs = [run(folder)]
     else:
