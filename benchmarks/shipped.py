@@ -16,6 +16,7 @@ import pandas as pd
 
 from calibrate.anatomy import anatomy
 from calibrate.compose import HOST, composed_profile
+from calibrate.devices import DEVICES
 from calibrate.operators import read
 from calibrate.profile import Profile, profile
 from calibrate.stepsums import compose_sums
@@ -66,6 +67,7 @@ def profiles(data: Path) -> list[Profile]:
                 name=name,
                 dtype="bfloat16",
                 tensor_parallel=devices,
+                link=DEVICES["rtx-pro-6000"].link if devices > 1 else None,
                 software={"vllm": "not stated by the tables; its layer profiler, eager mode"},
                 date=DATE,
                 source=f"casys-kaist/LLMServingSim, commit 5daddb21a545, profiler/perf, {source}",

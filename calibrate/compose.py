@@ -7,7 +7,7 @@ wrong for each. Every fit is non-negative and minimises errors relative to the w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ import pandas as pd
 from scipy.optimize import isotonic_regression, nnls
 
 from calibrate.anatomy import Anatomy
-from calibrate.operators import Operators
+from calibrate.capacity import sized
+from calibrate.operators import ALL_REDUCE, Operators
 from calibrate.profile import Profile, profile
+from calibrate.shapes import Efficiency, all_reduces_ns
 from sim.cost import Shape
 from sim.table import Table, table
 
@@ -173,17 +175,39 @@ def rounded(content: dict[str, Any]) -> dict[str, Any]:
     return float(f"{content:.6g}") if isinstance(content, float) else content
 
 
-def composed_profile(operators: Operators, model: Anatomy, *, name: str = "profile", **about: Any) -> Profile:
+def with_all_reduces(operators: Operators, model: Anatomy, devices: int, link: float, size: int) -> Operators:
+    """The operators with two all-reduces a layer, as shapes have it: over a link of so many bytes/s, not measured."""
+    efficiency = Efficiency()
+    tokens = operators.dense["tokens"].tolist()
+    more = [all_reduces_ns(model, link, count, size, efficiency, devices) for count in tokens]
+    dense = operators.dense.assign(ns=operators.dense["ns"] + more)
+    missing = tuple(part for part in operators.missing if part != ALL_REDUCE)
+    return replace(operators, dense=dense, missing=missing)
+
+
+def composed_profile(
+    operators: Operators, model: Anatomy, *, name: str = "profile", link: float | None = None, **about: Any
+) -> Profile:
     """A profile of the table of whole steps made of these operators; `about` is what it says of itself besides.
 
-    Raises ValueError as `compose`, and for what no profile can say.
+    `link`: bytes/s between the devices, for all-reduces, which no layout has; None: they stay missing. Raises
+    ValueError as `compose`, and for what no profile can say.
     """
+    devices, size = int(about["tensor_parallel"]), sized(str(about["dtype"]))
+    if link is not None and devices > 1:
+        operators = with_all_reduces(operators, model, devices, link, size)
     made = compose(operators)
     method = (
         f"Whole steps composed of the operators of {operators.layout}'s layout: dense ones by tokens, those of each "
         f"sequence by sequences, attention as lines fitted to decodes, to chunks and to decodes beside a chunk, each "
         f"times {model.layers} layers. Residuals are of the whole step against the sum of the measured parts."
     )
+    if link is not None and devices > 1:
+        efficiency = Efficiency()
+        method += (
+            f" All-reduces are not measured: two a layer, a ring over {link / 1e9:g} GB/s at {efficiency.link:.0%}, "
+            f"at least {efficiency.all_reduce_s * 1e6:g} us each."
+        )
     return profile(
         {"table": made.content},
         name=name,

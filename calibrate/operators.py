@@ -23,6 +23,7 @@ from calibrate.anatomy import Anatomy
 
 Floats = npt.NDArray[np.float64]
 
+ALL_REDUCE = "all-reduces between the devices"
 LAYER, STEP, SEQUENCE = "a layer", "a step", "a sequence"
 
 LLMSERVINGSIM: Mapping[str, tuple[str, int]] = {
@@ -118,7 +119,7 @@ def llmservingsim(folder: Path, model: Anatomy, tensor_parallel: int, attention:
             "ns": found["time_us"] * 1e3 * model.layers,
         }
     )
-    return Operators("LLMServingSim", dense, sequences, parts, ("all-reduce",) if tensor_parallel > 1 else ())
+    return Operators("LLMServingSim", dense, sequences, parts, (ALL_REDUCE,) if tensor_parallel > 1 else ())
 
 
 def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
@@ -129,7 +130,7 @@ def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attenti
     dense = summed(folder, "layers", LLMSERVINGSIM_V0, model, "layer_name", "input", "latency(ns)", 1.0)
     head = summed(folder, "layers", LLMSERVINGSIM_V0, model, "layer_name", "input", "latency(ns)", 1.0, SEQUENCE)
     parts = vidur_attention(folder, model, tensor_parallel, attention)
-    missing = ("sampling",) + (("all-reduce",) if tensor_parallel > 1 else ())
+    missing = ("sampling",) + ((ALL_REDUCE,) if tensor_parallel > 1 else ())
     return Operators("LLMServingSim v0", dense, head.rename(columns={"tokens": "sequences"}), parts, missing)
 
 
@@ -144,7 +145,7 @@ def vidur(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | 
     total = sum(found[column] * times(VIDUR[name], model) for column, name in names.items()) * 1e6
     dense = pd.DataFrame({"tokens": found["num_tokens"], "ns": total}).groupby("tokens", as_index=False).median()
     parts = vidur_attention(folder, model, tensor_parallel, attention)
-    missing = ("output head", "sampling") + (("all-reduce",) if tensor_parallel > 1 else ())
+    missing = ("output head", "sampling") + ((ALL_REDUCE,) if tensor_parallel > 1 else ())
     return Operators("Vidur", dense, pd.DataFrame({"sequences": [], "ns": []}), parts, missing)
 
 

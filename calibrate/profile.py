@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from math import isfinite
 from pathlib import Path
@@ -117,8 +117,12 @@ def read(path: str | Path) -> Profile:
     return parse(path.read_bytes(), path.stem, str(path))
 
 
+@lru_cache(maxsize=64)
 def parse(text: bytes | str, name: str, source: str) -> Profile:
-    """The profile in a file's text; `source` begins the message of the ValueError raised for a wrong one."""
+    """The profile in a file's text; `source` begins the message of the ValueError raised for a wrong one.
+
+    The same text is parsed once: what is kept goes by the text, not by a file.
+    """
     try:
         content = yaml.load(text, Loader=Loader)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
@@ -160,6 +164,8 @@ def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
     try:
         known_keys(coefficients, known)
         for key, value in coefficients.items():
+            if key == "graph_sizes" and not isinstance(value, list | tuple):
+                raise ValueError(f"{key} is {value!r}; expected a list of whole numbers")
             if key not in PARTS and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise ValueError(f"{key} is {value!r}; expected a number of nanoseconds")
         return table(coefficients) if kind == "table" else CURVES[kind](**coefficients)
@@ -206,6 +212,11 @@ def check(content: Any) -> None:
         curve(kind, coefficients)
     except ValueError as error:
         raise ValueError(f"curve.{error}") from None
+    for key in MAPPINGS:
+        try:
+            digest(content.get(key))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{key}: {error}; expected text, finite numbers, lists and mappings") from None
 
 
 def known_keys(found: Iterable[Any], known: Iterable[str], prefix: str = "") -> None:

@@ -99,7 +99,7 @@ def table(
     for tokens in TOKENS:
         weights = lines.weight_pass * model.read(tokens) / model.read(1e9)
         products = (weights**4 + (lines.per_token * tokens) ** 4) ** 0.25
-        dense.append(products + all_reduces_ns(model, device, tokens, sized(dtype), efficiency, tensor_parallel))
+        dense.append(products + all_reduces_ns(model, device.link, tokens, sized(dtype), efficiency, tensor_parallel))
     flat = {"at": [1], "ns": [0.0], "per_position": [0.0]}
     return {
         "dense": {"at": list(TOKENS), "ns": [float(f"{ns:.6g}") for ns in dense]},
@@ -112,13 +112,16 @@ def table(
 
 
 def all_reduces_ns(
-    model: Anatomy, device: Device, tokens: int, size: int, efficiency: Efficiency, devices: int
+    model: Anatomy, link: float, tokens: int, size: int, efficiency: Efficiency, devices: int
 ) -> float:
-    """Nanoseconds in which the devices add up their parts of every token, twice a layer: a ring over the link."""
+    """Nanoseconds in which the devices add up their parts of every token, twice a layer: a ring over the link.
+
+    `link`: bytes/s in one direction; `size`: bytes of a number.
+    """
     if devices == 1:
         return 0.0
     moved = tokens * model.hidden * size * 2 * (devices - 1) / devices
-    return 2 * model.layers * NS * (efficiency.all_reduce_s + moved / (device.link * efficiency.link))
+    return 2 * model.layers * NS * (efficiency.all_reduce_s + moved / (link * efficiency.link))
 
 
 def from_shapes(

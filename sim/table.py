@@ -165,8 +165,11 @@ LINES = ("decode", "chunk", "beside")
 def table(content: Mapping[str, Any]) -> Table:
     """A table from plain values, as a profile holds them: `{at: [...], ns: [...]}`, with `per_position` for lines.
 
-    Raises ValueError, one line that begins with the key.
+    Raises ValueError, one line that begins with the key; `dense`, `decode` and `chunk` have to be there.
     """
+    for key in ("dense", "decode", "chunk"):
+        if content.get(key) is None:
+            raise ValueError(f"{key}: missing; expected lists under at, ns and, but for dense, per_position")
     made: dict[str, Any] = {}
     for key, value in content.items():
         read = lines if key in LINES else knots if key in KNOTS else None

@@ -45,6 +45,9 @@ def from_operators(
     attention: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Attention from this file instead of the folder's own.")
     ] = None,
+    link: Annotated[
+        float | None, typer.Option(metavar="BYTES/S", help="Between the devices, for all-reduces: no table has them.")
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Where the tables come from.")] = None,
 ) -> None:
     """Compose whole steps of published tables of operators."""
@@ -63,6 +66,7 @@ def from_operators(
             operators,
             shape,
             name=out.stem,
+            link=link,
             **{
                 "date": datetime.date.today().isoformat(),
                 "source": source or f"operator tables in {folder.name}",

@@ -122,13 +122,13 @@ def test_every_module_has_its_line_in_the_architecture() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     modules = [
         str(path.relative_to(ROOT))
-        for layer in ("sim", "policies", "traces", "reports", "slotstep")
+        for layer in ("sim", "policies", "traces", "calibrate", "reports", "slotstep")
         for path in sorted((ROOT / layer).rglob("*.py"))
         if path.name != "__init__.py"
     ]
     missing = [module for module in modules if f"| `{module}` |" not in page]
     assert not missing
-    named = re.findall(r"^\| `((?:sim|policies|traces|reports|slotstep)/[^`]+)` \|", page, re.MULTILINE)
+    named = re.findall(r"^\| `((?:sim|policies|traces|calibrate|reports|slotstep)/[^`]+)` \|", page, re.MULTILINE)
     assert all((ROOT / module).exists() for module in named)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from calibrate.anatomy import Anatomy, anatomy
 from calibrate.compose import compose, composed_profile
-from calibrate.operators import read
+from calibrate.operators import ALL_REDUCE, read
 from calibrate.stepsums import compose_sums
 from sim.cost import Shape
 from sim.table import Table, table
@@ -129,7 +129,7 @@ def test_the_older_layout_and_vidurs_columns(tmp_path: Path) -> None:
     made = composed(folder, devices=2)
     true = (4 * 11 + 2) * dense_us(8) + dense_us(8) + 4 * decode_us(8, 256)
     assert made.step(shape(8, 256)) == pytest.approx(1e3 * true, rel=1e-3)
-    assert read(folder, MODEL, 2).missing == ("sampling", "all-reduce")
+    assert read(folder, MODEL, 2).missing == ("sampling", ALL_REDUCE)
     with pytest.raises(ValueError, match="has tp_size 2; expected 1"):
         composed(folder)
 
@@ -185,6 +185,19 @@ def test_the_profile_says_what_it_is_made_of(tmp_path: Path) -> None:
     assert "host time between steps" in made.content["not_included"]
 
 
+def test_all_reduces_are_missing_or_said_to_be_modelled(tmp_path: Path) -> None:
+    folder = llmservingsim(tmp_path / "four")
+    about = {"device": "none", "dtype": "float32", "tensor_parallel": 2, "date": "2026-11-29", "source": "this test"}
+    without = composed_profile(read(folder, MODEL, 2), MODEL, **about)
+    assert ALL_REDUCE in without.content["not_included"]
+    made = composed_profile(read(folder, MODEL, 2), MODEL, link=1e9, **about)
+    assert ALL_REDUCE not in made.content["not_included"]
+    assert "All-reduces are not measured" in made.content["method"]
+    # Eight of them for 16 tokens of 64 numbers of 4 bytes, each sent once over 70% of 1 GB/s: 15 us + 5.85 us.
+    more = made.cost().step(shape(16, 256)) - without.cost().step(shape(16, 256))
+    assert more == pytest.approx(8 * (15e3 + 16 * 64 * 4 / 0.7), rel=1e-3)
+
+
 def test_sums_by_class_of_operator_make_whole_steps() -> None:
     rows = []
     for batch, context in product((1, 8, 64), CONTEXTS):
@@ -218,4 +231,4 @@ def test_the_published_tables_are_read(data: Path) -> None:
     with pytest.raises(ValueError, match=r"H100__Llama-3\.1-8B__tp1: has no attention\.csv"):
         read(folder / "llmservingsim_v0" / "H100__Llama-3.1-8B__tp1", anatomy("llama-3.1-8b"))
     vidur = read(folder / "vidur" / "h100__Llama-2-70b-hf", anatomy("llama-2-70b"), 4, old / "attention.csv.gz")
-    assert vidur.missing == ("output head", "sampling", "all-reduce")
+    assert vidur.missing == ("output head", "sampling", ALL_REDUCE)

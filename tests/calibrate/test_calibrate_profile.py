@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,11 @@ def test_the_digest_is_that_of_canonical_json() -> None:
         ({"curve": {"roofline": {"host": -1.0}}}, "curve.roofline.host is -1.0 ns; expected 0 or more"),
         ({"curve": {"roofline": {"host": "1ms"}}}, "curve.roofline.host is '1ms'; expected a number of nanoseconds"),
         ({"curve": {}}, "curve: found {}; expected one of"),
+        ({"curve": {"roofline": {"graph_sizes": 5}}}, "curve.roofline.graph_sizes is 5; expected a list"),
+        ({"curve": {"roofline": {"graph_sizes": [2, 1]}}}, "curve.roofline.graph_sizes is [2, 1]; expected whole"),
+        ({"curve": {"table": {"dense": {"at": ["a"], "ns": [1]}}}}, "curve.table.decode: missing"),
+        ({"details": {"held_out": float("nan")}}, "details: "),
+        ({"details": {"when": datetime.date(2026, 11, 29)}}, "details: "),
         ({"source": None}, "source: found nothing; expected what it was made of"),
         ({"model": {"layers": 4}}, "model.name: missing"),
         ({"memory": "80GB"}, "memory: found '80GB'; expected a whole number from 1"),

@@ -192,5 +192,11 @@ def test_a_batch_is_padded_to_the_next_captured_size() -> None:
     ],
 )
 def test_wrong_tables_are_refused(wrong: dict[str, Any], complaint: str) -> None:
+    point = {"at": [1], "ns": [1], "per_position": [0]}
     with pytest.raises(ValueError, match=complaint):
-        table(wrong)
+        table({"dense": point, "decode": point, "chunk": point, **wrong})
+
+
+def test_a_table_needs_its_parts() -> None:
+    with pytest.raises(ValueError, match="dense: missing"):
+        table({"host": 5.0})
