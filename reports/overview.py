@@ -128,9 +128,10 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     )
     bought = seconds["bought"]
     if bought:
+        down = f", {percent(seconds['down'] / bought)} down" if seconds.get("down") else ""
         yield (
             "by time",
-            f"{percent(rows.useful(seconds) / bought)} useful, {percent(seconds['idle'] / bought)} idle "
+            f"{percent(rows.useful(seconds) / bought)} useful, {percent(seconds['idle'] / bought)} idle{down} "
             f"of {significant(bought)} slot-seconds bought",
         )
     yield (

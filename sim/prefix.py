@@ -151,6 +151,7 @@ class PrefixPool(PagePool):
     def lose_all(self) -> None:
         """The memory is gone: nothing is found again, and nobody holds a page."""
         super().lose_all()
+        self.changes += 1
         self.known = {}
         self.idle = OrderedDict()
 

@@ -75,9 +75,9 @@ class Result:
 
     @cached_property
     def queue_grows(self) -> bool | None:
-        """Whether the queue grows to the end, so that nothing is steady; None where requests wait for answers."""
+        """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
         crowd = self.scenario.clients
-        reactive = self.sessions is not None or (crowd is not None and crowd.closed is not None)
+        reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
         return None if reactive else stability.grows(self.logs)
 
     @property

@@ -17,12 +17,24 @@ from sim.memory import PagePool
 from sim.metrics import journeys_frame, summary
 from sim.policy import Optimistic, Policy, Reserve
 from sim.prefix import PrefixPool
+from sim.quantile import Quantile
+from sim.ratio import Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.service import Outages, Pool, Retry, Transfer, serve
 from sim.static import StaticScheduler
 
 ROUTERS = ("round_robin", "random", "least_requests", "least_tokens", "power_of_two", "sticky")
+
+
+MODES = ("plain", "depth 2", "depth 2", "swap", "reserve", "ratio", "quantile")
+ORDERS = (
+    *((name, {}) for name in ("fcfs", "fcfs", "sjf", "vtc", "drr", "mlfq", "longest_prefix")),
+    ("srpt", {"preemptive": True}),
+    ("fair", {"max_wait": 100}),
+    ("tenant_slots", {"slots": 1}),
+    ("tenant_quota", {"requests": 3, "window": 200}),
+)
 
 
 @dataclass
@@ -45,7 +57,7 @@ class Story:
         if self.mode == "static":
             return StaticScheduler(Policy(order, Reserve()), PagePool(pages, 4), slots=slots, queue_limit=6)
         modes = {"depth 2": {"depth": 2}, "late": {"evict": "after"}, "swap": {"swap": True}}.get(self.mode, {})
-        admission = Reserve() if self.mode == "reserve" else Optimistic()
+        admission = {"reserve": Reserve, "ratio": Ratio, "quantile": Quantile}.get(self.mode, Optimistic)()
         plain = self.share is None or self.mode in ("swap", "reserve")
         pool = PagePool(pages, 4) if plain else PrefixPool(pages, 4, self.share)
         return Scheduler(Policy(order, admission), pool, slots=slots, token_budget=budget, queue_limit=6, **modes)
@@ -102,7 +114,7 @@ def stories(draw):
             )
         )
     two = draw(st.booleans())
-    mode = draw(st.sampled_from(["plain", "depth 2", "depth 2", "swap", "reserve"] + ["late", "static"] * (not two)))
+    mode = draw(st.sampled_from([*MODES, *([] if two else ["late", "static"])]))
     longest = max(-(-(r.prompt + r.output) // 4) for r in requests)
     shapes = st.tuples(
         st.sampled_from([1, 2, 5]),
@@ -119,7 +131,7 @@ def stories(draw):
         requests=requests,
         pools=[draw(pool), draw(pool)] if two else [draw(pool)],
         router=draw(st.sampled_from(ROUTERS)),
-        order=draw(st.sampled_from([("fcfs", {}), ("sjf", {}), ("vtc", {}), ("fair", {"max_wait": 100})])),
+        order=draw(st.sampled_from(ORDERS)),
         mode=mode,
         share=draw(st.sampled_from([None, None, "tenant"])),
         outages=draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 900), st.integers(1, 200)), max_size=6)),
