@@ -32,7 +32,7 @@ def gates(found: Found) -> list[tuple[str, str, str]]:
     ran = [gate for gate in all_of_them if gate["passed"] is not None]
     passed = sum(gate["passed"] for gate in ran)
     rows = [("correctness gates passed", f"{passed} of {len(ran)}", "all")]
-    rows += [(gate["gate"], "FAILED", "passes") for gate in ran if not gate["passed"]]
+    rows += [(gate["gate"], f"FAILED {gate.get('why', '')}".strip(), "passes") for gate in ran if not gate["passed"]]
     return rows + [(gate["gate"], f"not run: {gate['why']}", "") for gate in all_of_them if gate["passed"] is None]
 
 

@@ -14,7 +14,6 @@ import torch
 
 from calibrate.attention.choose import choose_attention
 from calibrate.ceilings import seconds
-from calibrate.engine import CannotRun
 from calibrate.lanes import Lane, StreamLane, ThreadLane
 from calibrate.model import torch_dtype
 from calibrate.ragged import Cache, Ragged
@@ -61,19 +60,33 @@ def one_case(
     found = []
     for backend in backends:
         try:
-            _, attend = choose_attention(backend, shape, torch_dtype(dtype), device, rows)
-        except CannotRun as error:
-            found.append({**about, "backend": backend, "skipped": str(error)})
+            took = seconds_of(backend, shape, device, dtype, queries, cache, batch)
+        except Exception as error:  # whatever a backend throws is what there is to know of it
+            found.append({**about, "backend": backend, "skipped": str(error) or repr(error)})
             continue
-        attend.prepare(batch)
-
-        def all_layers(attend: Any = attend) -> None:
-            for layer in range(layers):
-                attend(queries, *cache.layer(layer), batch)
-
-        took = seconds(device, all_layers) / layers
         found.append({**about, "backend": backend, "seconds": took, "bytes_per_s": moved / took})
     return found
+
+
+def seconds_of(
+    backend: str,
+    shape: ModelShape,
+    device: torch.device,
+    dtype: DType,
+    queries: torch.Tensor,
+    cache: Cache,
+    batch: Ragged,
+) -> float:
+    """Seconds that a backend takes for a layer, the median."""
+    _, attend = choose_attention(backend, shape, torch_dtype(dtype), device, len(batch.counts))
+    attend.prepare(batch)
+    layers = len(cache.data)
+
+    def all_layers() -> None:
+        for layer in range(layers):
+            attend(queries, *cache.layer(layer), batch)
+
+    return seconds(device, all_layers) / layers
 
 
 def decodes(rows: int, context: int, page_size: int, device: torch.device) -> Ragged:

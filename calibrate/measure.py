@@ -72,7 +72,7 @@ def measure(
     if done < plan.rounds:
         say(f"out of time after {done} of {plan.rounds} rounds; the same command goes on from here")
     if done:
-        until(campaign.adapt(lambda: left_out(by_point(journal.lines, clock))), began + plan.seconds)
+        until(campaign.adapt(lambda: left_out(by_point(journal.lines, clock)), batch=8), began + plan.seconds)
     journal.write(kind="end", at=campaign.at, rounds=done)
     journal.close()
     return journal

@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 
 import pytest
 import torch
 
-from calibrate.gates import attention_gate
+from calibrate.gates import attention_gate, engine_gate
 from calibrate.gpu_check import FULL, TINY, Check, anchor, requests
 from calibrate.gpu_summary import markdown
 from calibrate.points import Limits, grid
 from calibrate.profile import read
+from sim.pages import NumberedPool
 
 SCRIPT = Path(__file__).parents[2] / "calibrate" / "gpu_check.sh"
 BLOCK = "import sys\nsys.modules.update(simpy=None, pydantic=None, slotstep=None)\n"
@@ -81,6 +83,21 @@ def test_a_wrong_page_is_noticed_and_a_right_one_is_not():
     gate = attention_gate("torch", torch.device("cpu"), "float32", 1)
     assert gate["passed"]
     assert gate["error"] < 1e-6 < 0.01 < gate["error_with_a_wrong_page"]
+
+
+def test_an_engine_that_reads_a_wrong_page_gives_other_tokens(monkeypatch):
+    """The negative control: one page of every preempted request exchanged for a neighbour."""
+    table = NumberedPool.table
+
+    def wrong(self, seq, positions):
+        found = table(self, seq, positions)
+        return found if self.pages == 100 else array("i", [found[0] ^ 1, *found[1:]])
+
+    monkeypatch.setattr(NumberedPool, "table", wrong)
+    preempted, swapped, shared = engine_gate("cpu")
+    assert not preempted["passed"]
+    assert not swapped["passed"]
+    assert shared["passed"]
 
 
 def test_the_full_scale_is_one_that_a_device_can_take():
