@@ -127,8 +127,11 @@ def place(text: str, check: str, metric: str) -> yaml.Node:
 def entry(node: yaml.Node | None, key: str) -> yaml.Node:
     """The value of a key in a mapping node that has it."""
     assert isinstance(node, yaml.MappingNode)
-    found: list[yaml.Node] = [value for name, value in node.value if str(name.value) == key]
-    return found[0]
+    for name, value in node.value:
+        if str(name.value) == key:
+            found: yaml.Node = value
+            return found
+    raise BadInput(f"{key}: is not written where it is used; expected it without << in a baseline")
 
 
 def line(text: str, check: str, metric: str) -> int:

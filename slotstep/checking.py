@@ -11,7 +11,6 @@ from slotstep.baseline import Baseline, Check, Expected
 from slotstep.engine import run
 from slotstep.lookup import Value, metric
 from slotstep.scenario import load
-from traces.errors import BadInput
 
 
 def outcomes(baseline: Baseline, folder: Path, settings: Sequence[str] = ()) -> list[Outcome]:
@@ -30,7 +29,7 @@ def outcome(name: str, check: Check, folder: Path, settings: Sequence[str]) -> O
             scenario = scenario.with_policy(check.policy)
         summary = run(scenario).summary
         found = {one: metric(summary, one) for one in check.metrics}
-    except (BadInput, ValueError) as error:
+    except (ValueError, OSError) as error:
         return Outcome(name, (), Broken(" ".join(str(error).split())))
     return Outcome(name, tuple(compared(one, check.metrics[one], now) for one, now in found.items()))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from reports.page.story import Run, Story
 
 SUMMARY = "summary.json"
+COMPARISON = "comparison.json"
 PROFILE = "profile.yaml"
 STEPS = ("start_ns", "duration_ns", "decode", "prefill", "waiting", "reason", "pages_used")
 REQUESTS = ("id", "tenant", "queued_ns", "admitted_ns", "ended_ns", "wait_s", "ttft_s", "tpot_s", "e2e_s")
@@ -37,19 +38,25 @@ def read(folder: Path) -> Story:
         from slotstep.report_replications import replications
 
         return replications(folder)
-    if (folder / SUMMARY).exists():
+    if (folder / COMPARISON).exists():
+        runs = [run(folder / name) for name in listed(folder / COMPARISON)]
+    elif (folder / SUMMARY).exists():
         runs = [run(folder)]
     else:
-        runs = [run(path.parent) for path in sorted(folder.glob(f"*/{SUMMARY}"), key=written)]
-    if not runs:
-        raise BadInput(f"{folder}: no {SUMMARY} in it or in a folder of it; expected what --out wrote")
+        raise BadInput(f"{folder}: neither {SUMMARY} nor {COMPARISON} in it; expected what --out wrote, or a sweep")
     names = dict.fromkeys(one.summary["scenario"] for one in runs)
     return Story(", ".join(map(str, names)), named(runs))
 
 
-def written(path: Path) -> tuple[int, str]:
-    """In the order in which the runs were written: as they were listed on the command line."""
-    return path.stat().st_mtime_ns, path.parent.name
+def listed(path: Path) -> list[str]:
+    """The folders of the runs that a comparison consists of."""
+    try:
+        names = json.loads(text(path))["runs"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{path}: expected what compare --out wrote: {error!r}") from None
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise BadInput(f"{path}: runs: expected a list of folders")
+    return names
 
 
 def named(runs: list[Run]) -> list[Run]:

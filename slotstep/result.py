@@ -142,7 +142,8 @@ class Result:
 def save_all(results: Sequence[Result], folder: str | Path) -> list[Path]:
     """Write runs of one scenario into `folder`: each into one named by its policy, and how they compare.
 
-    The comparison is comparison.md and the figures of all runs. Returns the files; raises as `Result.save`.
+    The comparison is comparison.md, the figures of all runs, and comparison.json, which lists the runs by folder.
+    Returns the files; raises as `Result.save`.
     """
     from reports import files, table
 
@@ -150,7 +151,12 @@ def save_all(results: Sequence[Result], folder: str | Path) -> list[Path]:
     written = [path for result in results for path in result.save(folder / result.policy)]
     compared = table.comparison_markdown([result.summary for result in results])
     written += draw({result.policy: result for result in results}, folder)
-    return [*written, files.write_text(folder / "comparison.md", compared)]
+    listed = {"runs": [result.policy for result in results]}
+    return [
+        *written,
+        files.write_text(folder / "comparison.md", compared),
+        files.write_json(folder / "comparison.json", listed),
+    ]
 
 
 def draw(results: Mapping[str, Result], folder: Path) -> list[Path]:

@@ -155,8 +155,12 @@ def test_the_page_is_small_and_the_same_every_time(page: Path, tmp_path: Path) -
     assert again.read_bytes() == page.read_bytes()
 
 
-def test_runs_stand_in_the_order_in_which_they_were_made(page: Path) -> None:
-    shown = page.read_text()
+def test_runs_stand_in_the_order_of_the_command_and_no_other_is_there(compared: Path, page: Path) -> None:
+    shutil.copytree(compared / "fair", compared / "of an earlier command", dirs_exist_ok=True)
+    with pytest.raises(SystemExit):
+        cli.main(["report", str(compared), "--out", str(compared / "again.html")])
+    shown = (compared / "again.html").read_text()
+    assert shown == page.read_text()
     places = [shown.index(f"{name}: 1") for name in POLICIES]
     assert places == sorted(places)
     assert socket.gethostname() not in shown
@@ -171,11 +175,15 @@ def complaint(capsys: pytest.CaptureFixture[str], folder: Path) -> str:
 
 def test_a_folder_without_results_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert complaint(capsys, tmp_path / "none").endswith("none: no such folder; expected one that --out wrote")
-    assert "no summary.json in it or in a folder of it" in complaint(capsys, tmp_path)
+    assert "neither summary.json nor comparison.json in it" in complaint(capsys, tmp_path)
     (tmp_path / "summary.json").write_text("{")
     assert "summary.json: invalid JSON" in complaint(capsys, tmp_path)
     (tmp_path / "summary.json").write_text("{}")
     assert "expected the summary of a run, with the key slot_steps" in complaint(capsys, tmp_path)
+    (tmp_path / "comparison.json").write_text('{"runs": []}')
+    assert complaint(capsys, tmp_path).endswith("comparison.json: runs: expected a list of folders")
+    (tmp_path / "comparison.json").write_text('{"runs": ["gone"]}')
+    assert complaint(capsys, tmp_path).endswith("gone/summary.json: no such file; write the run again with --out")
 
 
 def test_a_damaged_result_is_refused_by_the_file_that_is_damaged(
