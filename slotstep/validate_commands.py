@@ -12,14 +12,27 @@ import typer
 
 from slotstep.replay_commands import AsJson, Attention, DeviceName, DTypeName, Fraction, Settings, Weights, options
 
+OF_MEASUREMENTS = {"measurements", "scenario", "profile", "settings", "out", "as_json"}
+
 
 def validate(
+    context: typer.Context,
+    measurements: Annotated[
+        list[Path] | None, typer.Argument(help="Against these measured runs, in any format that has measurements.")
+    ] = None,
     replay: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="MODEL", help="Against a replay on this machine: a named model, a config.json, or synthetic."
         ),
-    ],
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile", metavar="NAME|FILE.yaml", help="What a step costs, instead of the scenario's cost."
+        ),
+    ] = None,
+    *,
     scenario: Annotated[Path, typer.Option("--scenario", metavar="FILE", help="What is simulated and replayed.")],
     settings: Settings = None,
     clock: Annotated[
@@ -42,7 +55,26 @@ def validate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Calibrate, simulate and replay, and compare; exit code 1 beyond the tolerance, 3 if it cannot be told here."""
+    """Compare a prediction with measured runs, or with a replay on this machine.
+
+    With --replay: calibrate, simulate and replay; exit code 1 beyond the tolerance, 3 if it cannot be told here.
+    """
+    from traces.errors import BadInput
+
+    if (measurements is None) == (replay is None):
+        found = "both" if replay else "neither"
+        raise BadInput(f"validate: found {found} of measured runs and --replay; expected one of them")
+    given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
+    unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile"})
+    if unused:
+        other = "goes with --replay" if measurements else "goes with measured runs"
+        raise BadInput(f"validate: --{unused[0].replace('_', '-')} {other}")
+    if measurements:
+        from slotstep.validation_text import validate_measurements
+
+        validate_measurements(measurements, scenario, profile, settings or (), out, as_json)
+        return
+    assert replay is not None
     from slotstep.trial_commands import validate_replay
 
     chosen = options(device, dtype, attention, memory_fraction, weights)

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import slotstep
-from calibrate.profile import read
+from calibrate.profile import profile, read
 from calibrate.steps import predicted
+from calibrate.validation import in_flight_at
 from sim.cost import Roofline
 from slotstep.cli import main
 
@@ -199,3 +200,83 @@ def test_a_file_without_measurements_and_one_given_twice_are_refused(
     for files, complaint in (([tmp_path / "plain.csv"], "no measurements"), ([logs[0], logs[0]], "given twice")):
         assert slotstep_exits("calibrate", "from-log", *files, "--scenario", tmp_path / "engine.yaml") == 2
         assert complaint in capsys.readouterr().err
+
+
+def test_a_run_is_held_against_what_made_it_and_meets_it(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["validate", *logs, "--scenario", tmp_path / "engine.yaml", "--out", tmp_path / "out"]
+    assert slotstep_exits(*arguments, "--json") == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["run"] for run in runs] == ["light", "busy"]
+    for run in runs:
+        assert run["requests"]["compared"] == 80
+        assert {name: of["n"] for name, of in run["metrics"].items()} == {"ttft_s": 80, "tpot_s": 80, "e2e_s": 80}
+        assert all(abs(of["p99"]["error"]) < 1e-3 and of["each"] < 1e-3 for of in run["metrics"].values())
+        assert abs(run["makespan_s"]["error"]) < 1e-3
+        assert [level["level"] for level in run["by_load"]] == ["low", "middle", "high"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "busy.parquet", "busy.png", "light.parquet", "light.png", "validation.json",
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "out" / "validation.json").read_text())["runs"] == runs
+
+
+def test_a_profile_takes_the_place_of_the_scenarios_cost_and_its_error_is_said(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    about = {"device": "H100", "model": {"name": "small"}, "dtype": "bfloat16", "tensor_parallel": 1}
+    told = {"date": "2026-01-01", "method": "by hand", "source": "nowhere", "not_included": []}
+    slow = profile({"roofline": {"weight_pass": 22e6}}, **about, **told)
+    Path("slow.yaml").write_text(slow.text())
+    assert slotstep_exits("validate", logs[0], "--scenario", "engine.yaml", "--profile", "slow.yaml") == 0
+    printed = capsys.readouterr().out
+    tpot = next(line for line in printed.splitlines() if "TPOT p50" in line)
+    assert "22.0 ms" in tpot
+    assert "80 requests ended well in both runs" in printed
+    assert slotstep_exits("validate", logs[0], "--scenario", "engine.yaml", "--profile", "slow.yaml", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["profile"]["sha256"] == slow.sha256
+
+
+def test_who_timed_out_is_counted_and_not_compared(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(logs[1])
+    frame.loc[:4, ["first_chunk_time_us", "last_chunk_time_us"]] = 0
+    frame.loc[:4, "status"] = "timeout"
+    frame.to_csv(logs[1], index=False)
+    scenario = tmp_path / "engine.yaml"
+    assert slotstep_exits("validate", logs[1], "--scenario", scenario, "--json") == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["requests"]["measured"] == {"ok": 75, "timed_out": 5}
+    assert run["requests"]["predicted"]["finished"] == 80
+    assert run["requests"]["compared"] == run["metrics"]["e2e_s"]["n"] == 75
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "found neither of measured runs and --replay"),
+        (["light.trace.csv", "--replay", "synthetic"], "found both of measured runs and --replay"),
+        (["light.trace.csv", "--rounds", "3"], "--rounds goes with --replay"),
+        (["--replay", "synthetic", "--profile", "mine"], "--profile goes with measured runs"),
+    ],
+)
+def test_validate_takes_measured_runs_or_a_replay(
+    logs: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert slotstep_exits("validate", *arguments, "--scenario", "engine.yaml") == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_running_and_waiting_are_counted_alike_on_both_sides() -> None:
+    run = pd.DataFrame({"sent_s": [0.0, 1.0, 2.0], "first_s": [0.5, 2.5, np.nan], "end_s": [2.0, 3.0, 4.0]})
+    instants = np.array([0.25, 1.5, 2.25, 3.5, 5.0])
+    assert in_flight_at(run, instants).tolist() == [1, 2, 2, 1, 0]
+    assert in_flight_at(run, instants, "first_s").tolist() == [1, 1, 2, 1, 0]

@@ -1,0 +1,107 @@
+"""Measured runs and their simulation as two frames of one form, and what `calibrate.validation` says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from calibrate import validation
+from calibrate.cell import STATISTICS
+from sim import metrics
+
+if TYPE_CHECKING:
+    from slotstep.measured import Run
+    from slotstep.result import Result
+
+LATENCIES = ("ttft_s", "tpot_s", "e2e_s", "wait_s")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A run beside its prediction: `pairs` and `series` of `calibrate.validation`, and all in plain values."""
+
+    name: str
+    pairs: pd.DataFrame
+    series: pd.DataFrame
+    content: dict[str, Any]
+
+
+def held(run: Run) -> Held:
+    """The prediction of a run by its scenario, held against what was measured."""
+    result = run.result()
+    measured, predicted = as_measured(run), as_predicted(run, result)
+    pairs = validation.both(measured, predicted)
+    counts = run.frame["status"].value_counts(sort=False).to_dict()
+    itl = gaps(run, result)
+    content = {
+        "run": run.name,
+        "profile": result.summary["profile"],
+        "log_sha256": result.summary["log_sha256"],
+        "requests": {
+            **validation.outcomes(
+                {str(k): int(v) for k, v in counts.items()}, result.summary["requests"], len(pairs)
+            ),
+            "not_replayed": int((~run.frame["replayed"]).sum()),
+        },
+        "metrics": validation.errors(pairs) | ({"itl_s": itl} if itl else {}),
+        **validation.pace(measured, predicted),
+        "by_load": validation.by_load(pairs),
+    }
+    return Held(run.name, pairs, validation.series(measured, predicted), content)
+
+
+def as_measured(run: Run) -> pd.DataFrame:
+    """What was measured in the columns of `calibrate.validation`: of the requests that are replayed."""
+    frame = run.frame[run.frame["replayed"]].sort_values("rank", kind="stable")
+    well = (frame["status"] == "ok") & frame["e2e_s"].notna()
+    known = {name: frame[name] for name in LATENCIES if name in frame}
+    first = frame["ttft_s"] if "ttft_s" in frame else pd.Series(np.nan, index=frame.index)
+    return pd.DataFrame(
+        {
+            "id": frame["id"],
+            "sent_s": frame["sent_s"],
+            "first_s": frame["sent_s"] + first,
+            "end_s": frame["sent_s"] + frame["e2e_s"],
+            "well": well,
+            "output": frame["output"],
+            **known,
+        }
+    )
+
+
+def as_predicted(run: Run, result: Result) -> pd.DataFrame:
+    """What was simulated in the same columns, with latencies as they would have been measured."""
+    frame = result.requests
+    away = run.delay / 1e9 if run.at_client else 0.0
+    sent = frame["queued_ns"].to_numpy(np.float64, na_value=np.nan) / 1e9 - away
+    return pd.DataFrame(
+        {
+            "id": frame["id"],
+            "sent_s": sent,
+            "first_s": frame["first_token_ns"].to_numpy(np.float64, na_value=np.nan) / 1e9,
+            "end_s": frame["ended_ns"].to_numpy(np.float64, na_value=np.nan) / 1e9,
+            "well": (frame["status"] == "finished").to_numpy(),
+            "ttft_s": frame["ttft_s"] + away,
+            "tpot_s": frame["tpot_s"],
+            "e2e_s": frame["e2e_s"] + away,
+            "wait_s": frame["wait_s"],
+        }
+    )
+
+
+def gaps(run: Run, result: Result) -> dict[str, Any] | None:
+    """The gaps between tokens, pooled over the requests of each run, if they were measured."""
+    if "itl_s" not in run.frame:
+        return None
+    known = [gap for gap in run.frame.loc[run.frame["status"] == "ok", "itl_s"] if gap is not None and len(gap)]
+    if not known:
+        return None
+    pooled = metrics.describe(np.concatenate(known))
+    said = result.summary["itl_s"]
+    found: dict[str, Any] = {"n": pooled["n"]}
+    for name in STATISTICS:
+        found[name] = validation.compare(float(pooled[name] or 0), float(said[name] or 0))
+    return found
