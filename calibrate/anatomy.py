@@ -21,6 +21,7 @@ class Anatomy:
     """The sizes of a decoder that decide what a step costs.
 
     layers, hidden, intermediate, heads, kv_heads, head_size, vocabulary   as in config.json
+    dtype             of the weights, as published; empty: not stated
     tied              the output head is the embedding
     experts           routed experts of a layer (0: a dense model), of which a token takes `experts_per_token`,
                       each `expert_width` wide; beside them `shared_width` that every token takes
@@ -40,6 +41,7 @@ class Anatomy:
     kv_heads: int
     head_size: int
     vocabulary: int
+    dtype: str = ""
     tied: bool = False
     experts: int = 0
     experts_per_token: int = 0
@@ -61,8 +63,29 @@ class Anatomy:
             raise ValueError(f"kv_heads is {self.kv_heads}; expected a divisor of heads, {self.heads}")
         if self.experts and not 0 < self.experts_per_token <= self.experts:
             raise ValueError(f"experts_per_token is {self.experts_per_token}; expected from 1 to {self.experts}")
+        if self.dtype and self.dtype not in BYTES:
+            raise ValueError(f"dtype is {self.dtype!r}; expected one of {', '.join(BYTES)}")
         if self.windowed_layers > self.layers:
             raise ValueError(f"windowed_layers is {self.windowed_layers}; expected at most layers, {self.layers}")
+
+    def in_dtype(self, dtype: str | None) -> str:
+        """The dtype asked for, or the published one; raises ValueError if there is neither, or it is not known."""
+        found = dtype or self.dtype
+        if not found:
+            raise ValueError(f"{self.name} does not state the dtype of its weights; expected one besides")
+        if found not in BYTES:
+            raise ValueError(f"dtype is {found!r}; expected one of {', '.join(BYTES)}")
+        return found
+
+    def cache_dtype(self, dtype: str | None, kv_dtype: str | None) -> str:
+        """The dtype of keys and values: the one asked for, or that of the weights, or of 16 bits if these have fewer.
+
+        So engines have it: weights of 8 bits do not make a cache of 8 bits. Raises ValueError as `in_dtype`.
+        """
+        if kv_dtype is not None:
+            return self.in_dtype(kv_dtype)
+        weights = self.in_dtype(dtype)
+        return weights if BYTES[weights] > 1 else "bfloat16"
 
     def attention_parameters(self) -> int:
         """Of one layer: queries, keys, values and the output."""
@@ -145,23 +168,25 @@ class Anatomy:
 MODELS: Mapping[str, Anatomy] = {
     model.name: model
     for model in (
-        Anatomy("llama-3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256),
-        Anatomy("llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256),
-        Anatomy("llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, tied=True),
-        Anatomy("llama-2-7b", 32, 4096, 11008, 32, 32, 128, 32000),
-        Anatomy("llama-2-70b", 80, 8192, 28672, 64, 8, 128, 32000),
-        Anatomy("qwen2.5-7b", 28, 3584, 18944, 28, 4, 128, 152064),
-        Anatomy("qwen3-14b", 40, 5120, 17408, 40, 8, 128, 151936),
-        Anatomy("qwen3-32b", 64, 5120, 25600, 64, 8, 128, 151936),
+        Anatomy("llama-3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256, "bfloat16"),
+        Anatomy("llama-3.1-70b", 80, 8192, 28672, 64, 8, 128, 128256, "bfloat16"),
+        Anatomy("llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128256, "bfloat16", tied=True),
+        Anatomy("llama-2-7b", 32, 4096, 11008, 32, 32, 128, 32000, "float16"),
+        Anatomy("llama-2-70b", 80, 8192, 28672, 64, 8, 128, 32000, "float16"),
+        Anatomy("qwen2.5-7b", 28, 3584, 18944, 28, 4, 128, 152064, "bfloat16"),
+        Anatomy("qwen3-14b", 40, 5120, 17408, 40, 8, 128, 151936, "bfloat16"),
+        Anatomy("qwen3-32b", 64, 5120, 25600, 64, 8, 128, 151936, "bfloat16"),
         Anatomy(
-            "qwen3-30b-a3b", 48, 2048, 6144, 32, 4, 128, 151936, experts=128, experts_per_token=8, expert_width=768
+            "qwen3-30b-a3b", 48, 2048, 6144, 32, 4, 128, 151936, "bfloat16", experts=128, experts_per_token=8,
+            expert_width=768,
         ),
-        Anatomy("mistral-7b", 32, 4096, 14336, 32, 8, 128, 32000, window=4096, windowed_layers=32),
+        Anatomy("mistral-7b", 32, 4096, 14336, 32, 8, 128, 32000, "bfloat16", window=4096, windowed_layers=32),
         Anatomy(
-            "mixtral-8x7b", 32, 4096, 14336, 32, 8, 128, 32000, experts=8, experts_per_token=2, expert_width=14336
+            "mixtral-8x7b", 32, 4096, 14336, 32, 8, 128, 32000, "bfloat16", experts=8, experts_per_token=2,
+            expert_width=14336,
         ),
         Anatomy(
-            "deepseek-v3", 61, 7168, 18432, 128, 128, 128, 129280, experts=256, experts_per_token=8,
+            "deepseek-v3", 61, 7168, 18432, 128, 128, 128, 129280, "fp8", experts=256, experts_per_token=8,
             expert_width=2048, shared_width=2048, dense_layers=3, kv_rank=512, q_rank=1536, rope_size=64,
             value_size=128,
         ),
@@ -198,8 +223,11 @@ def from_config(config: Any, name: str) -> Anatomy:
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"found {type(config).__name__}; expected the object of a config.json")
+    dtype = published(config)
     if isinstance(config.get("text_config"), Mapping):
         config = config["text_config"]
+        dtype = dtype or published(config)
+    refuse(config)
     heads, hidden, layers = (
         whole(config, key) for key in ("num_attention_heads", "hidden_size", "num_hidden_layers")
     )
@@ -218,12 +246,13 @@ def from_config(config: Any, name: str) -> Anatomy:
         kv_heads=first(config, "num_key_value_heads") or heads,
         head_size=size,
         vocabulary=whole(config, "vocab_size"),
+        dtype=dtype,
         tied=bool(config.get("tie_word_embeddings", False)),
         experts=experts,
         experts_per_token=first(config, "num_experts_per_tok") if experts else 0,
         expert_width=width,
         shared_width=shared if experts else 0,
-        dense_layers=first(config, "first_k_dense_replace") if experts else 0,
+        dense_layers=dense(config, layers) if experts else 0,
         window=window,
         windowed_layers=windowed(config, layers) if window else 0,
         kv_rank=latent,
@@ -231,6 +260,41 @@ def from_config(config: Any, name: str) -> Anatomy:
         rope_size=first(config, "qk_rope_head_dim"),
         value_size=first(config, "v_head_dim"),
     )
+
+
+def published(config: Mapping[str, Any]) -> str:
+    """The dtype of the weights: that of the config, or of its quantisation; empty if it states none.
+
+    Raises ValueError for a quantisation other than to 8 bits.
+    """
+    quantised = config.get("quantization_config")
+    if isinstance(quantised, Mapping):
+        method = str(quantised.get("quant_method"))
+        if method != "fp8":
+            raise ValueError(f"quantization_config.quant_method is {method!r}; expected fp8, or none")
+        return "fp8"
+    return str(config.get("dtype") or config.get("torch_dtype") or "")
+
+
+def refuse(config: Mapping[str, Any]) -> None:
+    """Raise ValueError for what is no decoder of attention alone."""
+    if config.get("is_encoder_decoder"):
+        raise ValueError("is_encoder_decoder is true; expected a decoder")
+    kinds = config.get("layer_types") or []
+    if other := [kind for kind in kinds if kind not in ("full_attention", "sliding_attention")]:
+        raise ValueError(f"layer_types has {other[0]!r}; expected full_attention and sliding_attention")
+    for key in ("ssm_state_size", "mamba_d_state", "linear_num_key_heads"):
+        if config.get(key):
+            raise ValueError(f"{key} is {config[key]!r}; expected a decoder of attention alone")
+
+
+def dense(config: Mapping[str, Any], layers: int) -> int:
+    """How many layers of a mixture are dense: the first ones, those listed, or all but every so many."""
+    step = first(config, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq") or 1
+    listed = config.get("mlp_only_layers") or []
+    skipped = first(config, "first_k_dense_replace")
+    sparse = [each for each in range(skipped, layers) if (each + 1) % step == 0 and each not in listed]
+    return layers - len(sparse)
 
 
 def windowed(config: Mapping[str, Any], layers: int) -> int:

@@ -35,7 +35,7 @@ def capacity(
     model: Anatomy,
     memory: float,
     *,
-    dtype: str = "bfloat16",
+    dtype: str | None = None,
     kv_dtype: str | None = None,
     utilization: float = 0.9,
     tensor_parallel: int = 1,
@@ -52,12 +52,13 @@ def capacity(
     """
     if not 0 < utilization <= 1:
         raise ValueError(f"utilization is {utilization:g}; expected a number above 0 and up to 1")
+    cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     size = sized(dtype)
     limit = memory * utilization
     weights = model.parameters * size / tensor_parallel
     block = 2 * model.hidden + 3 * widest(model) / tensor_parallel
     activations = token_budget * block * size + slots * model.vocabulary * 4 / tensor_parallel
-    page_bytes = model.kv_values(tensor_parallel) * sized(kv_dtype or dtype) * page_size
+    page_bytes = model.kv_values(tensor_parallel) * sized(cache) * page_size
     rest = limit - weights - activations - graphs - other
     if rest < page_bytes:
         needed = (weights + activations + graphs + other + page_bytes) / GIB

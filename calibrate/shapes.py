@@ -47,7 +47,7 @@ def roofline(
     model: Anatomy,
     device: Device,
     *,
-    dtype: str = "bfloat16",
+    dtype: str | None = None,
     kv_dtype: str | None = None,
     efficiency: Efficiency = Efficiency(),
     context: float | None = None,
@@ -64,8 +64,9 @@ def roofline(
             f"{model.name} has layers with a window of {model.window}; expected the mean context besides"
         )
     share = model.kv_share(context) if context is not None else 1.0
+    cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     size, rate = sized(dtype), device.arithmetic(dtype) * efficiency.arithmetic * tensor_parallel
-    cached = model.kv_values(tensor_parallel) * sized(kv_dtype or dtype) * share
+    cached = model.kv_values(tensor_parallel) * sized(cache) * share
     return Roofline(
         weight_pass=NS * model.read(1e9) * size / (device.bandwidth * efficiency.weights * tensor_parallel),
         per_token=NS * 2 * model.multiplied / rate,
@@ -79,7 +80,7 @@ def table(
     model: Anatomy,
     device: Device,
     *,
-    dtype: str = "bfloat16",
+    dtype: str | None = None,
     kv_dtype: str | None = None,
     efficiency: Efficiency = Efficiency(),
     context: float | None = None,
@@ -95,11 +96,12 @@ def table(
     )  # fmt: skip
     if tensor_parallel > 1 and not device.link:
         raise ValueError(f"device {device.name}: its link is not known; expected one for {tensor_parallel} devices")
+    size = sized(model.in_dtype(dtype))
     dense = []
     for tokens in TOKENS:
         weights = lines.weight_pass * model.read(tokens) / model.read(1e9)
         products = (weights**4 + (lines.per_token * tokens) ** 4) ** 0.25
-        dense.append(products + all_reduces_ns(model, device.link, tokens, sized(dtype), efficiency, tensor_parallel))
+        dense.append(products + all_reduces_ns(model, device.link, tokens, size, efficiency, tensor_parallel))
     flat = {"at": [1], "ns": [0.0], "per_position": [0.0]}
     return {
         "dense": {"at": list(TOKENS), "ns": [float(f"{ns:.6g}") for ns in dense]},
@@ -130,7 +132,7 @@ def from_shapes(
     *,
     name: str = "from-shapes",
     date: str,
-    dtype: str = "bfloat16",
+    dtype: str | None = None,
     kv_dtype: str | None = None,
     tensor_parallel: int = 1,
     efficiency: Efficiency = Efficiency(),
@@ -142,14 +144,15 @@ def from_shapes(
 
     Raises ValueError for a model that does not fit, for heads that cannot be dealt out, and as `roofline`, `table`.
     """
+    cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     capacity(
-        model, device.memory, dtype=dtype, kv_dtype=kv_dtype, utilization=utilization, tensor_parallel=tensor_parallel
+        model, device.memory, dtype=dtype, kv_dtype=cache, utilization=utilization, tensor_parallel=tensor_parallel
     )
     if model.heads % tensor_parallel:
         raise ValueError(f"tensor_parallel is {tensor_parallel}; expected a divisor of {model.heads} heads")
     settings: dict[str, Any] = {
         "dtype": dtype,
-        "kv_dtype": kv_dtype,
+        "kv_dtype": cache,
         "efficiency": efficiency,
         "context": context,
         "tensor_parallel": tensor_parallel,
@@ -184,7 +187,7 @@ def from_shapes(
             "bandwidth": device.bandwidth,
             "rate": device.arithmetic(dtype),
             "link": device.link,
-            "kv_dtype": kv_dtype or dtype,
+            "kv_dtype": cache,
             "mean_context": context,
         },
     )

@@ -24,8 +24,12 @@ DeviceName = Annotated[
     str,
     typer.Option("--device", metavar="NAME|NUMBERS", help="A device's name, or memory=...,bandwidth=...,rate=..."),
 ]
-DType = Annotated[str, typer.Option(help="Of the weights: float32, bfloat16, float16, fp8 or int8.")]
-KvDType = Annotated[str | None, typer.Option(help="Of the KV cache; as the weights if not given.")]
+DType = Annotated[
+    str | None, typer.Option(help="Of the weights: float32, bfloat16, float16, fp8, int8; as published if not given.")
+]
+KvDType = Annotated[
+    str | None, typer.Option(help="Of the KV cache; as the weights, or bfloat16 if these have 8 bits.")
+]
 Utilization = Annotated[float, typer.Option(help="Share of the memory that the engine may use.")]
 Devices = Annotated[int, typer.Option("--tensor-parallel", min=1, help="Devices that share the model.")]
 
@@ -83,7 +87,7 @@ def from_shapes(
     device: DeviceName,
     out: Out,
     tensor_parallel: Devices = 1,
-    dtype: DType = "bfloat16",
+    dtype: DType = None,
     kv_dtype: KvDType = None,
     efficiency: Annotated[
         list[str] | None,
@@ -130,7 +134,7 @@ def pages(
     model: Model,
     device: DeviceName,
     tensor_parallel: Devices = 1,
-    dtype: DType = "bfloat16",
+    dtype: DType = None,
     kv_dtype: KvDType = None,
     utilization: Utilization = 0.9,
     page_size: Annotated[int, typer.Option(min=1, help="Token positions in a page.")] = 16,

@@ -199,7 +199,7 @@ class ShapeCost(Section):
     model: Label
     device: Label
     tensor_parallel: Count = 1
-    dtype: Label = "bfloat16"
+    dtype: Label | None = None
     kv_dtype: Label | None = None
     context: Positive | None = None
     efficiency: Efficiencies = Efficiencies()

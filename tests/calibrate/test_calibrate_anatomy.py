@@ -109,7 +109,12 @@ def test_a_config_is_read(tmp_path: Path) -> None:
         ({**DENSE, "num_local_experts": 8, "num_experts_per_tok": 2}, {"experts": 8, "expert_width": 14336}),
         (MIXTURE, {"experts": 16, "expert_width": 1024, "shared_width": 2048, "dense_layers": 1}),
         (LATENT, {"kv_rank": 512, "head_size": 128, "rope_size": 64, "value_size": 128}),
-        ({"text_config": DENSE}, {"hidden": 4096}),
+        ({"text_config": DENSE, "torch_dtype": "float16"}, {"hidden": 4096, "dtype": "float16"}),
+        ({**DENSE, "dtype": "bfloat16"}, {"dtype": "bfloat16"}),
+        (DENSE, {"dtype": ""}),
+        ({**DENSE, "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8"}}, {"dtype": "fp8"}),
+        ({**MIXTURE, "first_k_dense_replace": 0, "decoder_sparse_step": 2}, {"dense_layers": 16}),
+        ({**MIXTURE, "first_k_dense_replace": 0, "mlp_only_layers": [0, 3]}, {"dense_layers": 2}),
         ({**DENSE, "tie_word_embeddings": True, "head_dim": 64}, {"tied": True, "head_size": 64}),
     ],
 )
@@ -129,12 +134,29 @@ def test_what_a_config_says_of_windows_experts_and_latents(config: dict[str, Any
         ),
         ({**DENSE, "vocab_size": "many"}, "vocab_size is 'many'; expected a whole number"),
         ({**DENSE, "num_key_value_heads": 5}, "kv_heads is 5; expected a divisor of heads, 32"),
+        ({**DENSE, "torch_dtype": "float8"}, "dtype is 'float8'; expected one of float32"),
+        ({**DENSE, "quantization_config": {"quant_method": "awq"}}, "quant_method is 'awq'; expected fp8, or none"),
+        ({**DENSE, "is_encoder_decoder": True}, "is_encoder_decoder is true; expected a decoder"),
+        (
+            {**DENSE, "layer_types": ["linear_attention"]},
+            "layer_types has 'linear_attention'; expected full_attention",
+        ),
         ({**DENSE, "num_experts": 4}, "experts_per_token is 0; expected from 1 to 4"),
     ],
 )
 def test_a_config_that_is_none_is_refused(config: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         from_config(config, "some")
+
+
+def test_a_dtype_that_nobody_states_has_to_be_given() -> None:
+    unstated = from_config(DENSE, "some")
+    with pytest.raises(ValueError, match="some does not state the dtype of its weights"):
+        unstated.in_dtype(None)
+    assert unstated.in_dtype("float16") == "float16"
+    assert unstated.cache_dtype("fp8", None) == "bfloat16"
+    assert unstated.cache_dtype("float32", None) == "float32"
+    assert unstated.cache_dtype("fp8", "fp8") == "fp8"
 
 
 def test_an_unknown_model_names_the_nearest() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import slotstep
 from benchmarks.fidelity import shapes
-from calibrate.anatomy import MODELS, Anatomy, anatomy
+from calibrate.anatomy import BYTES, MODELS, Anatomy, anatomy
 from calibrate.capacity import GIB, capacity
 from calibrate.devices import DEVICES, Device, device
 from calibrate.shapes import Efficiency, from_shapes, roofline, table
@@ -22,9 +22,7 @@ from slotstep import BadInput
 
 PERFECT = Efficiency(weights=1, cache=1, arithmetic=1, attention=1, link=1, all_reduce_s=1e-9)
 ROUND = Device("round", memory=100 * GIB, bandwidth=1e12, rate=1e14, rate8=2e14, link=1e11)
-SMALL = Anatomy(
-    "small", layers=10, hidden=1000, intermediate=4000, heads=10, kv_heads=2, head_size=100, vocabulary=50000
-)
+SMALL = Anatomy("small", 10, 1000, 4000, heads=10, kv_heads=2, head_size=100, vocabulary=50000, dtype="bfloat16")
 
 
 def shape(decodes: int = 0, context: int = 0, chunks: tuple[tuple[int, int], ...] = ()) -> Shape:
@@ -54,6 +52,7 @@ def test_efficiencies_and_dtypes_scale_what_they_name() -> None:
     assert half.per_chunk_work == pytest.approx(10 * whole.per_chunk_work)
     eight = roofline(SMALL, ROUND, efficiency=PERFECT, dtype="fp8")
     assert (eight.weight_pass, eight.per_token) == pytest.approx((whole.weight_pass / 2, whole.per_token / 2))
+    assert eight.per_context_token == whole.per_context_token  # weights of 8 bits do not make a cache of 8 bits
     mixed = roofline(SMALL, ROUND, efficiency=PERFECT, kv_dtype="fp8")
     assert (mixed.weight_pass, mixed.per_context_token) == (whole.weight_pass, whole.per_context_token / 2)
 
@@ -86,8 +85,11 @@ def test_a_window_needs_the_mean_context() -> None:
 
 
 def test_latent_attention_keeps_less_than_heads_would() -> None:
-    made = roofline(anatomy("deepseek-v3"), ROUND, dtype="fp8", efficiency=PERFECT)
-    assert made.per_context_token == pytest.approx(61 * 576 / 1e12 * 1e9)
+    made = roofline(anatomy("deepseek-v3"), ROUND, efficiency=PERFECT)
+    assert made.per_context_token == pytest.approx(61 * 576 * 2 / 1e12 * 1e9)
+    assert made.weight_pass == pytest.approx(
+        anatomy("deepseek-v3").parameters / 1e12 * 1e9, rel=0.01
+    )  # published in fp8
 
 
 @pytest.mark.parametrize(("profile", "of"), shapes.PROFILES.items())
@@ -102,7 +104,8 @@ def test_the_stated_efficiencies_are_near_the_measured_tables(profile: str, of: 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_named_model_has_a_cost_or_does_not_fit(name: str) -> None:
     model = anatomy(name)
-    devices = next(n for n in (1, 2, 4, 8, 16, 32) if model.parameters * 2 / n < 0.8 * DEVICES["h100-sxm"].memory)
+    size = BYTES[model.dtype]
+    devices = next(n for n in (1, 2, 4, 8, 16) if model.parameters * size / n < 0.8 * DEVICES["h100-sxm"].memory)
     made = from_shapes(model, DEVICES["h100-sxm"], date="today", tensor_parallel=devices, context=2000)
     assert made.kind == ("table" if model.experts or devices > 1 else "roofline")
     steps = [made.cost().step(shape(decodes, 2000)) for decodes in (1, 16, 256)]
