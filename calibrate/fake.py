@@ -134,6 +134,7 @@ class SyntheticEngine:
             else:
                 shape.decodes += 1
                 shape.context += row.start
+                shape.longest = max(shape.longest, row.start)
         for row in step.rows:
             self.peak[row.request] = max(self.peak[row.request], row.start + row.count)
             self.known[row.request] += row.yields

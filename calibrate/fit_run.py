@@ -81,7 +81,7 @@ class Fitted:
     @property
     def missing(self) -> list[str]:
         """What a real step pays and the curve has not."""
-        always = ["raggedness", "copies of swapped pages"]
+        always = ["copies of swapped pages"]
         return always if self.clock == "wall" else [*always, "what the host does between two steps"]
 
     def told(self) -> list[dict[str, Any]]:

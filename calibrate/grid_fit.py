@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 
 from calibrate.points import Point
 from sim.cost import Curve
-from sim.table import table
+from sim.table import Table, table
 
 Floats = NDArray[np.float64]
 Plain = dict[str, Any]
@@ -40,7 +40,8 @@ class Line:
 def tabulate(points: pd.DataFrame) -> Plain:
     """The table, as `sim.table.table` reads it, of measured points (`calibrate.measured.by_point`).
 
-    Held-out points are not looked at. Raises ValueError without a decode point or without a chunk.
+    `raggedness` is what uneven decodes cost beyond even ones of the same mean, where there are any. Held-out points
+    are not looked at. Raises ValueError without a decode point or without a chunk.
     """
     used = points[~points["held_out"]]
     decodes = lines_of(used[used["kind"] == "decode"], "decodes", used_context)
@@ -48,7 +49,7 @@ def tabulate(points: pd.DataFrame) -> Plain:
     if not decodes or not chunks:
         raise ValueError("a table needs points of kind decode and of kind chunk")
     dense = dense_of(decodes, chunks)
-    return {
+    made: Plain = {
         "dense": {"at": list(dense), "ns": list(dense.values())},
         "decode": {
             "at": list(decodes),
@@ -61,6 +62,17 @@ def tabulate(points: pd.DataFrame) -> Plain:
             "per_position": rising([line.rise for line in chunks.values()]),
         },
     }
+    ragged = raggedness(table(made), used[used["kind"] == "uneven"])
+    return made | ({"raggedness": ragged} if ragged else {})
+
+
+def raggedness(even: Table, points: pd.DataFrame) -> float:
+    """How much a position counts by which the longest row exceeds the others: relative least squares, at least 0."""
+    shapes = [point.to_shape(context) for point, context in zip(points["point"], points["context"], strict=True)]
+    lasts = points["duration_ns"].to_numpy(np.float64)
+    excess = np.array([even.slope(shape) * shape.excess for shape in shapes]) / lasts
+    missing = 1 - np.array([float(even.step(shape)) for shape in shapes]) / lasts
+    return max(0.0, float((missing * excess).sum() / (excess**2).sum())) if (excess**2).sum() else 0.0
 
 
 def lines_of(points: pd.DataFrame, by: str, position: Any) -> dict[int, Line]:
@@ -164,7 +176,7 @@ def residuals(cost: Curve, points: pd.DataFrame) -> Plain:
     """Mean and largest relative error of each kind of grid point, and of the held-out ones."""
     found: Plain = {}
     off = errors(cost, points).abs().to_numpy(np.float64)
-    for kind in ("decode", "chunk", "mixed", "ragged"):
+    for kind in ("decode", "chunk", "mixed", "uneven", "ragged"):
         chosen = off[(points["kind"] == kind).to_numpy()]
         if len(chosen):
             name = "held_out" if kind == "ragged" else kind

@@ -7,6 +7,7 @@ what is in a batch. *Replay against replay*: the noise, below which no predictio
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,14 +39,21 @@ def shapes(log: EventLog) -> list[Shape]:
         shape = Shape()
         shape.decodes, shape.context, shape.pages = int(tokens[place]), int(context[place]), int(filled[place])
         made.append(shape)
+    reached: dict[int, list[tuple[int, int]]] = {}  # of each request: after which step it had how many positions
     for step, index, start, count in log.chunk_table().tolist():
+        reached.setdefault(index, []).append((step, start + count))
         shape = made[step]
         shape.decodes -= count
         if count == 1 and start >= log.requests[index].prompt:
             shape.decodes += 1
             shape.context += start
+            shape.longest = max(shape.longest, start)
         else:
             shape.add_chunk(start, count)
+    for index, first, end in log.stint_table().tolist():
+        begins = reached[index][bisect_left(reached[index], (first, 0)) - 1][1]
+        for step in range(first, end):
+            made[step].longest = max(made[step].longest, begins + step - first)
     return made
 
 

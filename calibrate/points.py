@@ -14,7 +14,7 @@ import numpy as np
 
 from sim.cost import Shape
 
-Kind = Literal["decode", "chunk", "mixed", "ragged"]
+Kind = Literal["decode", "chunk", "mixed", "uneven", "ragged"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Point:
         shape = Shape()
         shape.decodes = len(self.decodes)
         shape.context = sum(self.decodes) if context is None else round(context)
-        shape.longest = max(self.decodes, default=0)
+        if self.decodes:
+            shape.longest = max(self.decodes) + (shape.context - sum(self.decodes)) // len(self.decodes)
         for start, size in self.chunks:
             shape.add_chunk(start, size)
         return shape
@@ -103,7 +104,7 @@ def powers(first: int, last: int, factor: float = 2.0) -> list[int]:
 
 
 def grid(limits: Limits, factor: float = 2.0) -> list[Point]:
-    """Decodes (batch x context), chunks (size x start) and mixed steps within the limits; all in all a few dozen."""
+    """Decodes (batch x context), even and uneven, chunks (size x start) and mixed steps within the limits."""
     longest = limits.longest - 32
     batches = powers(1, limits.batch, factor)
     contexts = powers(min(16, longest), longest, factor**2)
@@ -119,7 +120,22 @@ def grid(limits: Limits, factor: float = 2.0) -> list[Point]:
         for size in sizes[1::2]
         if limits.tokens > batch + 1
     ]
+    points += [
+        made
+        for batch in halves
+        for context in contexts[1:-1][:2]
+        if (made := uneven(batch, context, longest)) is not None
+    ]
     return [point for point in dict.fromkeys(points) if limits.allow(point)]
+
+
+def uneven(batch: int, mean: int, longest: int) -> Point | None:
+    """Decodes of a mean context of which one reads four times as much, or what it can; None if that is too little."""
+    long = min(4 * mean, longest, batch * mean - (batch - 1))
+    if long < 2 * mean or batch < 2:
+        return None
+    rest, more = divmod(batch * mean - long, batch - 1)
+    return Point("uneven", (long, *(rest + (place < more) for place in range(batch - 1))))
 
 
 def held_out(limits: Limits, count: int, seed: int) -> list[Point]:

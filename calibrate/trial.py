@@ -129,8 +129,10 @@ def replayed(subject: Subject, engine: Engine[Any], pacing: Pacing, between: Any
 
 def simulate(subject: Subject, cost: Curve) -> EventLog:
     """The same requests at a cost, on no engine at all."""
-    clock = FakeClock()
-    return Driver(subject.clients(), subject.scheduler(), FakeExecutor(cost, clock), clock).run()
+    clock, scheduler = FakeClock(), subject.scheduler()
+    if cost.raggedness:
+        scheduler.decoders.watch()
+    return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
 
 
 def pace_of(subject: Subject, visits: int) -> tuple[int, int]:

@@ -113,7 +113,7 @@ def lines_of(found: Fitted) -> list[str]:
     """How good a fit is, in words."""
     points = found.points
     lines = [f"{len(points)} steps, {int(points['n'].sum())} times, by {found.clock} time"]
-    for kind in ("decode", "chunk", "mixed", "held_out"):
+    for kind in ("decode", "chunk", "mixed", "uneven", "held_out"):
         if f"{kind}_n" in found.residuals:
             mean, most = found.residuals[f"{kind}_mean"], found.residuals[f"{kind}_max"]
             lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,8 +27,8 @@ TRUE = Roofline(
 LIMITS = Limits(batch=32, tokens=512, longest=2048, pages=4000, page_size=16)
 
 
-def campaign(folder=None, noise=0.0, engine=SyntheticEngine, points=None, **settings):
-    made = engine(TRUE, FakeClock(), LIMITS.pages, LIMITS.page_size, longest=LIMITS.longest, noise=noise, seed=4)
+def campaign(folder=None, noise=0.0, engine=SyntheticEngine, points=None, cost=TRUE, **settings):
+    made = engine(cost, FakeClock(), LIMITS.pages, LIMITS.page_size, longest=LIMITS.longest, noise=noise, seed=4)
     journal = Journal(folder, {"model": "synthetic"})
     return Campaign(
         Bench(made, vocabulary=100, seed=1),
@@ -49,7 +50,7 @@ def test_a_grid_covers_the_limits_and_keeps_them():
     points = grid(LIMITS)
     assert len({point.name for point in points}) == len(points)
     assert all(LIMITS.allow(point) for point in points)
-    assert {point.kind for point in points} == {"decode", "chunk", "mixed"}
+    assert {point.kind for point in points} == {"decode", "chunk", "mixed", "uneven"}
     decodes = {(len(point.decodes), point.decodes[0]) for point in points if point.kind == "decode"}
     assert {batch for batch, _ in decodes} == {1, 2, 4, 8, 16, 32}
     assert max(context for _, context in decodes) > LIMITS.longest / 2
@@ -99,6 +100,24 @@ def test_a_table_made_of_a_grid_predicts_ragged_and_mixed_steps():
         assert off[f"{kind}_mean"] < 0.03, off
     assert "steady" in drift_of(made.journal.lines, "device").verdict
     assert contention(made.journal.lines) == 1.0
+
+
+def test_uneven_decodes_have_the_mean_of_even_ones():
+    for point in grid(LIMITS):
+        if point.kind == "uneven":
+            mean = sum(point.decodes) / len(point.decodes)
+            assert mean in {other.decodes[0] for other in grid(LIMITS) if other.kind == "decode"}
+            assert max(point.decodes) >= 2 * mean
+
+
+def test_a_device_that_waits_for_its_longest_row_is_found_out():
+    made = campaign(cost=replace(TRUE, raggedness=0.2))
+    finish(made.rounds(1))
+    found = tabulate(by_point(made.journal.lines, "device"))
+    assert found["raggedness"] == pytest.approx(0.2, abs=0.02)
+    even = campaign()
+    finish(even.rounds(1))
+    assert tabulate(by_point(even.journal.lines, "device")).get("raggedness", 0) < 0.01
 
 
 def test_a_point_left_out_is_predicted_by_its_neighbours():

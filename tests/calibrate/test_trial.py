@@ -56,7 +56,7 @@ class Seen(FakeExecutor):
 
 
 def told(shape):
-    names = ("decodes", "context", "chunks", "chunk_tokens", "double_work", "pages")
+    names = ("decodes", "context", "longest", "chunks", "chunk_tokens", "double_work", "pages")
     return {name: getattr(shape, name) for name in names}
 
 
@@ -71,7 +71,9 @@ def test_the_shapes_of_a_log_are_those_that_were_run(made):
     clock = FakeClock()
     executor = Seen(COST, clock)
     made = replace(made, share=None, modes={key: value for key, value in made.modes.items() if key != "evict"})
-    log = Driver(made.clients(), made.scheduler(), executor, clock).run()
+    scheduler = made.scheduler()
+    scheduler.decoders.watch()
+    log = Driver(made.clients(), scheduler, executor, clock).run()
     found = [told(shape) for shape in shapes(log)]
     assert [tokens(each) for each in found] == [tokens(each) for each in executor.shapes]
     if Kind.PREEMPTED not in log.event_table()[:, 1]:
