@@ -21,7 +21,7 @@ from calibrate.engine import CannotRun, Outcome, OutOfMemory, Row, Step
 from calibrate.graphs import FixedDecodes, buckets_up_to
 from calibrate.inputs import SCRAP, Layout, layout_of, pack, unpacked
 from calibrate.lanes import Lane, Pending, StreamLane, ThreadLane
-from calibrate.memory import MemoryPlan, host_bytes, plan_memory, size
+from calibrate.memory import GPU_LIBRARIES, MemoryPlan, host_bytes, plan_memory, size
 from calibrate.model import Attention, Between, Decoder, torch_dtype
 from calibrate.opening import EngineOptions
 from calibrate.ragged import Cache
@@ -80,6 +80,7 @@ class Executor:
             longest=self.longest,
             buckets=self.buckets,
             workspace=attend.workspace_bytes(options.token_budget, self.longest),
+            libraries=GPU_LIBRARIES if on_gpu else 0,
         )
         self.pages = self.plan.pages
         self.lane: Lane = StreamLane(self.device) if on_gpu else ThreadLane(options.threads)

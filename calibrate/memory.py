@@ -14,6 +14,8 @@ from calibrate.engine import CannotRun
 from calibrate.shape import BYTES, DType, ModelShape
 
 GIB = 1 << 30
+GPU_LIBRARIES = GIB
+"""Bytes kept free on a GPU for what cuBLAS takes and what the allocator rounds up."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class MemoryPlan:
     step        most that one step needs beside them
     graphs      for captured decodes: what the largest needs, and the scores that each keeps
     tokens      ids of the tokens of the requests, at most as many as there are slots at first
+    libraries   for workspaces of libraries and the rounding of allocations
     pages       how many pages of `page_bytes` fit in the rest, or fewer if fewer were asked for
     """
 
@@ -32,13 +35,15 @@ class MemoryPlan:
     step: int
     graphs: int
     tokens: int
+    libraries: int
     pages: int
     page_bytes: int
 
     @property
     def planned(self) -> int:
         """Bytes in use at most."""
-        return self.weights + self.step + self.graphs + self.tokens + (self.pages + 1) * self.page_bytes
+        fixed = self.weights + self.step + self.graphs + self.tokens + self.libraries
+        return fixed + (self.pages + 1) * self.page_bytes
 
 
 def plan_memory(
@@ -54,12 +59,13 @@ def plan_memory(
     longest: int,
     buckets: tuple[int, ...] = (),
     workspace: int = 0,
+    libraries: int = 0,
 ) -> MemoryPlan:
     """Divide a fraction of the device's memory.
 
     A step computes at most `token_budget` positions and brings at most `slots` tokens; `buckets` are the batches
-    whose decodes are captured, `workspace` what the attention backend keeps. Without `pages`, as many as fit, but
-    no more than all slots can use.
+    whose decodes are captured, `workspace` what the attention backend keeps, `libraries` what others do. Without
+    `pages`, as many as fit, but no more than all slots can use.
     Raises CannotRun if there is not a page for every slot, or not as many as asked for.
     """
     limit = int(device_bytes * fraction)
@@ -69,16 +75,16 @@ def plan_memory(
     graphs = max((step_bytes(shape, dtype, rows, rows) for rows in buckets), default=0)
     graphs += sum(buckets) * shape.vocabulary * BYTES[dtype]
     tokens = (max(64, 2 * slots) + 64) * (longest + 1) * 4
-    rest = limit - weights - step - graphs - tokens - page_bytes
-    fit = max(0, rest // page_bytes)
+    momentary = step + graphs + tokens + libraries
+    fit = max(0, (limit - weights - momentary) // page_bytes - 1)
     wanted = min(fit, slots * -(-longest // page_size)) if pages is None else pages
     if wanted > fit or fit < slots:
         raise CannotRun(
-            f"model {shape.name}: {size(weights)} of weights and {size(step + graphs + tokens)} for a step leave "
+            f"model {shape.name}: {size(weights)} of weights and {size(momentary)} for a step leave "
             f"room for {fit} pages of {size(page_bytes)} within {fraction:g} of the {size(device_bytes)} that the "
             f"device has; expected at least {max(slots, pages or 0)}"
         )
-    return MemoryPlan(limit, weights, step, graphs, tokens, wanted, page_bytes)
+    return MemoryPlan(limit, weights, step, graphs, tokens, libraries, wanted, page_bytes)
 
 
 def step_bytes(shape: ModelShape, dtype: DType, tokens: int, yields: int) -> int:

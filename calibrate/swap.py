@@ -41,8 +41,11 @@ class HostPages:
             self.cache[:, :, self.index(pages)] = gathered.movedim(0, 2)
 
     def index(self, pages: Sequence[int]) -> Tensor:
-        """Page numbers where the cache is."""
-        return torch.tensor(pages, device=self.cache.device)
+        """Page numbers where the cache is, without waiting for what runs there."""
+        numbers = torch.tensor(pages)
+        if self.cache.is_cuda:
+            numbers = numbers.pin_memory()
+        return numbers.to(self.cache.device, non_blocking=True)
 
 
 def rounds(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
