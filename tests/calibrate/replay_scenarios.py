@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 from hypothesis import strategies as st
@@ -18,6 +18,7 @@ from sim.prefix import PrefixPool
 from sim.ratio import Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
+from sim.sessions import Sessions
 from sim.static import StaticScheduler
 
 OPTIONS = {
@@ -54,6 +55,9 @@ class Scenario:
             return Window(self.requests, 3)
         if self.send == "closed":
             return ClosedLoop(self.requests, 3, repeat(40))
+        if self.send == "sessions":
+            turns = [replace(r, session=str(n // 3), think=30) for n, r in enumerate(self.requests)]
+            return Sessions([turns[first : first + 3] for first in range(0, len(turns), 3)])
         if self.send == "distant":
             return Distant(Window(self.requests, 3), 5)
         return OpenLoop(self.requests)
@@ -153,5 +157,5 @@ def scenarios(
                 ]
             )
         ),
-        send=draw(st.sampled_from(["open", "open", "open", "window", "closed", "distant"])),
+        send=draw(st.sampled_from(["open", "open", "open", "window", "closed", "distant", "sessions"])),
     )
