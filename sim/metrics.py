@@ -110,6 +110,13 @@ def status_counts(status: Integers) -> dict[str, int]:
 
 def gaps(injected: Injected, chosen: Bools) -> Statistics:
     """Gaps between consecutive tokens, pooled over the chosen of all requests."""
+    return describe(*pooled_gaps(injected, chosen))
+
+
+def pooled_gaps(injected: Injected, chosen: Bools | None = None) -> tuple[Floats, Integers]:
+    """Gaps between consecutive tokens in seconds, and how many of each; of all requests or of the chosen."""
+    if chosen is None:
+        chosen = np.ones(len(injected.status), bool)
     between_legs = injected.pauses_between_legs(chosen)
     values, weights = [between_legs], [np.ones(len(between_legs), np.int64)]
     for lives, mine in zip(injected.fleet, injected.entries(chosen), strict=True):
@@ -117,7 +124,7 @@ def gaps(injected: Injected, chosen: Bools) -> Statistics:
         pauses = pauses[mine[request]]
         values += [lives.token_distances, pauses]
         weights += [lives.decoders_by_step(mine), np.ones(len(pauses), np.int64)]
-    return describe(np.concatenate(values) / SECOND, np.concatenate(weights))
+    return np.concatenate(values) / SECOND, np.concatenate(weights)
 
 
 def latency_summary(injected: Injected, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
@@ -182,6 +189,11 @@ def fingerprint(logs: Sequence[EventLog], trail: Trail | None = None) -> str:
     return hashlib.sha256("".join(f"{log.sha256()}\n" for log in logs).encode()).hexdigest()
 
 
+def asked(fleet: Sequence[Lives], trail: Trail | None) -> Injected:
+    """All requests of a run, as their clients see them."""
+    return Injected(fleet) if trail is None else Journeys(fleet, trail)
+
+
 def summary(
     logs: EventLog | Sequence[EventLog],
     objectives: Mapping[str, Nanoseconds] | None = None,
@@ -194,7 +206,7 @@ def summary(
     """
     logs = [logs] if isinstance(logs, EventLog) else list(logs)
     fleet = [Lives(log) for log in logs]
-    injected = Injected(fleet) if trail is None else Journeys(fleet, trail)
+    injected = asked(fleet, trail)
     status = injected.status
     latencies = request_latencies(injected)
     span = injected.span

@@ -17,6 +17,7 @@ import typer
 
 from slotstep import (
     calibrate_commands,
+    capacity_commands,
     check_commands,
     made_commands,
     policy_commands,
@@ -55,6 +56,7 @@ app.command()(check_commands.check)
 app.command()(watch_commands.watch)
 trace_commands.register(traces_app)
 sweep_commands.register(app)
+capacity_commands.register(app)
 
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]
 Settings = Annotated[
