@@ -219,6 +219,9 @@ def check(question: Question) -> None:
     """Raise BadInput for a question that has no answer."""
     scenario = question.scenario
     crowd = scenario.clients
+    if question.find == "replicas" and not scenario.cluster.plain:
+        with scenario.blamed("cluster: "):
+            raise ValueError("its replicas are not alike, or they fail; --find replicas needs equal ones that do not")
     if question.find != "replicas" and crowd is not None and crowd.closed is not None:
         with scenario.blamed("clients.closed: "):
             raise ValueError("clients that wait for their answers have no rate to find; expected --find replicas")

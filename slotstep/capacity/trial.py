@@ -71,7 +71,7 @@ def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objecti
     result = engine.run(scenario, workload)
     return Trial(
         seed,
-        scenario.cluster.replicas,
+        scenario.cluster.total,
         tuple(measure(result, objective) for objective in objectives),
         result.queue_grows,
         {name: result.summary[name] for name in KEPT},
