@@ -16,8 +16,8 @@ from calibrate.engine import Outcome
 from calibrate.order import ByArrival
 from calibrate.paged import PagedExecutor
 from calibrate.prompts import prompts
+from sim import pages
 from sim.clients import OpenLoop
-from sim.pages import NumberedPool, NumberedPrefixPool
 from sim.policy import Policy
 from sim.request import Request
 from sim.scheduler import Scheduler
@@ -45,10 +45,10 @@ class Nothing:
         return Outcome((), 1, 1, handle)
 
 
-def spent(pool):
+def spent(name):
     """CPU seconds a step for scheduling, rows and bookkeeping."""
     clock = FakeClock()
-    scheduler = Scheduler(Policy(ByArrival()), pool(20_000, 16), slots=64, token_budget=2048)
+    scheduler = Scheduler(Policy(ByArrival()), getattr(pages, name)(20_000, 16), slots=64, token_budget=2048)
     executor = PagedExecutor(scheduler, Nothing(clock), prompts(1000, 0))
     requests = [Request(str(n), n * 1_000_000, 1500, 400) for n in range(128)]
     driver = Driver(OpenLoop(requests), scheduler, executor, clock)
@@ -61,7 +61,7 @@ def spent(pool):
 @pytest.mark.parametrize("pool", ["NumberedPool", "NumberedPrefixPool"])
 def test_scheduling_rows_and_bookkeeping_take_less_than_three_tenths_of_a_millisecond_a_step(pool):
     """In a process of its own, which nobody watches line by line."""
-    words = f"import test_replay_host as here; print(here.spent(here.{pool}))"
+    words = f"import test_replay_host as here; print(here.spent({pool!r}))"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
     run = subprocess.run(
         [sys.executable, "-c", words], cwd=Path(__file__).parent, env=environment, stdout=subprocess.PIPE, check=True
