@@ -25,7 +25,7 @@ lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/console.py examples/azure.py examples/figures.py examples/report.py
+	$(BIN)/mypy docs/console.py examples/azure.py examples/figures.py examples/service.py examples/report.py
 
 bench: .venv/base
 	$(BIN)/python -m benchmarks $(if $(filter fast,$(BENCH)),--fast)

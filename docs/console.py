@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
-PRINTED = re.compile(r"(^<!-- \$ (.*) -->\n)(?:.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"(^<!-- \$ ([^\n]*) -->\n)(?:.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 COLUMNS = 90
 
 
