@@ -34,6 +34,10 @@ def read(folder: Path) -> Story:
         from slotstep.report_results import sweep
 
         return sweep(folder)
+    if (folder / "capacity.json").exists():
+        from slotstep.report_capacity import capacity
+
+        return capacity(folder)
     if (folder / "replications.json").exists():
         from slotstep.report_replications import replications
 

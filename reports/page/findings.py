@@ -46,6 +46,9 @@ def drawn(finding: Finding, curve: Curve) -> Drawn:
         groups = [(name, pd.DataFrame(part)) for name, part in frame.groupby(curve.split, sort=False)]
     x, y = _scales(box, frame[curve.across].to_numpy("float64"), _heights(frame, curve))
     marks: list[Markup] = []
+    if curve.level is not None:
+        at = float(y(curve.level))
+        marks.append(svg.tag("line", x1=box.left, x2=box.width - box.right, y1=at, y2=at, class_="level"))
     for place, (_, part) in enumerate(groups):
         part = part.sort_values(curve.across)
         across, up = x(part[curve.across].to_numpy("float64")), y(part[curve.up].to_numpy("float64"))
@@ -73,7 +76,7 @@ def _heights(frame: pd.DataFrame, curve: Curve) -> svg.Floats:
     columns = [curve.up, *([curve.low, curve.high] if curve.low else [])]
     values: svg.Floats = frame[columns].to_numpy("float64").ravel()
     finite: svg.Floats = values[np.isfinite(values)]
-    return finite
+    return finite if curve.level is None else np.append(finite, curve.level)
 
 
 def _scales(box: svg.Box, across: svg.Floats, heights: svg.Floats) -> tuple[svg.Scale, svg.Scale]:

@@ -70,7 +70,7 @@ class Story:
 class Curve:
     """Columns of a finding's table to be drawn: `up` over `across`, a line for each value of `split` ("": one).
 
-    `low` and `high` are the columns of an interval around it; "" without.
+    `low` and `high` are the columns of an interval around it; "" without. `level`: where a line across is drawn.
     """
 
     across: str
@@ -78,6 +78,7 @@ class Curve:
     split: str = ""
     low: str = ""
     high: str = ""
+    level: float | None = None
 
 
 @dataclass(frozen=True)

@@ -125,3 +125,67 @@ def test_replications_say_who_differs_in_what_and_label_what_is_unstable(tmp_pat
     (tmp_path / "replications.json").write_text('{"seeds": []}')
     with pytest.raises(BadInput, match="expected what `slotstep compare --seeds --out` wrote: KeyError"):
         read(tmp_path)
+
+
+def point(at: float, met: bool | None, value: float | None) -> dict[str, object]:
+    judged = {"objective": "p99 ttft < 1s", "limit": 1.0, "met": met, "value": value, "low": None, "high": 1.5}
+    return {
+        "at": at,
+        "met": met,
+        "stable": met is not False,
+        "unstable_runs": 0,
+        "runs": 4,
+        "binding": None,
+        "objectives": [{**judged, "late": 0.005, "late_low": 0.0, "late_high": 0.01, "late_allowed": 0.01}],
+        "occupancy": 0.5,
+        "finished_per_s": at,
+        "output_tokens_per_s": 100 * at,
+        "preemptions": 0.0,
+        "cost_per_million_output_tokens": 1.25,
+        "waited_for": {},
+        "slot_seconds": {"bought": 200.0, "decode": 150.0, "idle": 50.0, "held": 0.0},
+    }
+
+
+def test_a_search_for_capacity_is_its_answers_its_curve_and_the_ledger_at_the_limit(tmp_path: Path) -> None:
+    reached = [point(8.0, True, 0.5), point(12.0, True, 0.9), point(14.0, False, 2.5), point(20.0, False, None)]
+    common = {"profile": None, "profile_sha256": None, "device": None, "token_budget": 2048}
+    limit = {"at": 12.0, "next": 14.0, "binding": "p99 ttft < 1s", "bound_by": "slots", "knee": reached[1]}
+    none = {"at": None, "next": 8.0, "binding": "p99 ttft < 1s", "bound_by": "<b>pages", "knee": None}
+    answers = [
+        {"policy": "fcfs", "slots": 8, **common, **limit, "curve": reached},
+        {"policy": "fcfs", "slots": 4, **common, **none, "curve": [point(8.0, False, 3.0)]},
+    ]
+    found = {
+        "scenario": "s",
+        "find": "slots",
+        "objectives": ["p99 ttft < 1s"],
+        "confidence": 0.95,
+        "seeds": 8,
+        "tolerance": 0.02,
+        "resampled": None,
+        "price": 2.0,
+        "best": 0,
+        "sentences": ["limit: 12 req/s fcfs"],
+        "answers": answers,
+    }
+    (tmp_path / "capacity.json").write_text(json.dumps(found))
+    story = read(tmp_path)
+    answered, points, ledger = story.findings
+    assert answered.title == "Capacity: the best slots within p99 ttft < 1s, 95% confidence"
+    assert answered.frame["variant"].tolist() == ["fcfs, 8 slots", "fcfs, 4 slots"]
+    assert answered.frame["limit, requests/s"].tolist()[0] == 12
+    assert answered.frame["cost per million tokens"].tolist()[0] == 1.25
+    assert points.frame["objectives"].tolist() == ["met", "met", *["missed, unstable"] * 3]
+    assert [(curve.up, curve.level) for curve in points.curves] == [("p99 ttft < 1s, in s", 1.0), ("occupancy", None)]
+    assert ledger.frame.to_dict("records") == [{"variant": "fcfs, 8 slots", "decode, %": 75.0, "idle, %": 25.0}]
+    assert story.remarks[-1] == "fcfs, 4 slots: nothing that was looked at meets the objectives."
+    shown = page(story, "1")
+    assert shown.count('class="level"') == 1
+    assert shown.index("limit: 12 req/s fcfs") < shown.index("Beware") < shown.index("The points looked at")
+    assert shown.count("<circle") == 4 + 5
+    assert "1 of 5 points are not finite and not drawn" in shown
+    assert "<b>pages" not in shown
+    (tmp_path / "capacity.json").write_text("{}")
+    with pytest.raises(BadInput, match="expected what `slotstep capacity --out` wrote"):
+        read(tmp_path)
