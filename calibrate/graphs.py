@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STEPS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
 WARM_UPS = 2
+T = TypeVar("T")
 
 
 def buckets_up_to(slots: int) -> tuple[int, ...]:
@@ -49,9 +50,7 @@ class FixedDecode:
         self.offsets = torch.zeros(1, dtype=torch.int32, device=device)
         self.decoder = decoder
         self.rows = rows
-        self.run: Callable[[], Tensor] = self.launch
-        if device.type == "cuda":
-            self.run = self.captured(pool)
+        self.run = captured(self.launch, pool) if device.type == "cuda" else self.launch
 
     def __call__(self, tokens: Tensor, batch: Ragged) -> Tensor:
         """Scores of the next token of every row, padding included; they stay until the next call."""
@@ -76,20 +75,25 @@ class FixedDecode:
         )
         return self.decoder.logits(self.tokens, batch)
 
-    def captured(self, pool: _POOL_HANDLE | None) -> Callable[[], Tensor]:
-        """The launches as a graph, after a few that compile kernels and settle libraries."""
-        for _ in range(WARM_UPS):
-            self.launch()
-        torch.cuda.current_stream().synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=torch.cuda.current_stream()):
-            scores = self.launch()
 
-        def replay() -> Tensor:
-            graph.replay()
-            return scores
+def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Callable[[], T]:
+    """The launches of a GPU's current stream as a graph, after a few that compile kernels and settle libraries.
 
-        return replay
+    Calling it replays them; what it returns lies where it lay, until the next call.
+    """
+    for _ in range(WARM_UPS):
+        launch()
+    stream = torch.cuda.current_stream()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool, stream=stream):
+        found = launch()
+
+    def replay() -> T:
+        graph.replay()
+        return found
+
+    return replay
 
 
 class FixedDecodes:

@@ -1,7 +1,7 @@
 """How fast attention alone reads its cache: each backend on the same decodes.
 
-Over several layers, so that nothing stays in a cache of the device. Times are of the device; bytes are the keys and
-values that the rows attend to.
+Over several layers, so that nothing stays in a cache of the device. Times are of the device, on a GPU from a captured
+graph where the backend allows, as in the engine; bytes are the keys and values that the rows attend to.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 
 from calibrate.attention.choose import choose_attention
 from calibrate.ceilings import seconds
+from calibrate.graphs import captured
 from calibrate.lanes import Lane, StreamLane, ThreadLane
 from calibrate.model import torch_dtype
 from calibrate.ragged import Cache, Ragged
@@ -86,7 +87,8 @@ def seconds_of(
         for layer in range(layers):
             attend(queries, *cache.layer(layer), batch)
 
-    return seconds(device, all_layers) / layers
+    on_graph = device.type == "cuda" and attend.capturable
+    return seconds(device, captured(all_layers) if on_graph else all_layers) / layers
 
 
 def decodes(rows: int, context: int, page_size: int, device: torch.device) -> Ragged:
