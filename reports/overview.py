@@ -153,8 +153,10 @@ def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     )
     if summary.get("preset"):
         yield "engine", f"decides as {summary['preset']} does"
-    if summary.get("profile"):
-        yield "profile", _profile(summary["profile"])
+    profiles = summary.get("profiles") or ([summary["profile"]] if summary.get("profile") else [])
+    for profile in profiles:
+        of = f" (replicas {', '.join(map(str, profile['replicas']))})" if len(profiles) > 1 else ""
+        yield "profile", _profile(profile) + of
     if summary.get("cache") is not None:
         yield "cache", _cache(summary["cache"])
     if summary.get("sessions"):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrate.anatomy import from_mapping
+from calibrate.capacity import capacity
 from calibrate.profile import Profile
 from policies import registry as policies
 from policies import routers, victims
@@ -108,7 +110,7 @@ def run(
         logs,
         [pool.contents() for pool in caches] if alike else [],
         made.remarks,
-        profile(scenario) if all(each.cost is scenario.cost for each, _ in chain(*stations)) else None,
+        [profile(each) for each, _ in chain(*stations)],
         counts(senders),
         trail,
     )
@@ -316,3 +318,29 @@ def profile(scenario: Scenario) -> Profile | None:
             of = given.profile or found.name
             raise ValueError(f"found {given.sha256}; the content of {of} has {found.sha256}")
     return found
+
+
+def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
+    """The pages that `engine.fit` of the device's memory leave beside the model of the cost.
+
+    Raises BadInput where the cost does not say model and memory, and for a model that does not fit.
+    """
+    machine = scenario.engine
+    assert machine.fit is not None
+    with scenario.blamed("engine.fit: "):
+        if profile is None or profile.content["memory"] is None:
+            raise ValueError(
+                "the memory of the device is not known; expected a cost with a shape, or a profile with it"
+            )
+        content = profile.content
+        return capacity(
+            from_mapping(content["model"]),
+            content["memory"],
+            dtype=content["dtype"],
+            kv_dtype=(content.get("details") or {}).get("kv_dtype"),
+            utilization=machine.fit,
+            tensor_parallel=content["tensor_parallel"],
+            page_size=machine.page_size,
+            token_budget=machine.token_budget,
+            slots=machine.slots,
+        ).pages

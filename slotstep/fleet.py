@@ -6,8 +6,8 @@ scenario's, but for what the group says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -27,6 +27,7 @@ from slotstep.machine import Engine
 from slotstep.sections import Cost
 
 POOLS = ("prefill", "decode")
+Pool = TypeVar("Pool", bound="Station")
 
 
 class Group(Section):
@@ -178,3 +179,16 @@ def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
         raise ValueError(f"cluster.replicas: found {brief(group)}; expected groups such as {{count: 2, engine: ...}}")
     own = group.get("engine") or {}
     return {**group, "engine": {**base, **own} if isinstance(own, Mapping) else own}
+
+
+def changed(cluster: Cluster, change: Callable[[Group], Group]) -> Cluster:
+    """The same replicas, with every group of their own changed."""
+    pools = {name: pool_changed(pool, change) for name in POOLS if (pool := getattr(cluster, name)) is not None}
+    return pool_changed(cluster, change).model_copy(update=pools)
+
+
+def pool_changed(pool: Pool, change: Callable[[Group], Group]) -> Pool:
+    """A pool with its groups changed."""
+    if isinstance(pool.replicas, int):
+        return pool
+    return pool.model_copy(update={"replicas": tuple(change(group) for group in pool.replicas)})

@@ -76,6 +76,7 @@ class Engine(Section):
     memory: Literal["paged", "contiguous"] = "paged"
     page_size: Count = 16
     pages: Count = 8192
+    fit: Share | None = None
     admission: Literal["optimistic", "reserve", "peak", "ratio", "quantile"] = "optimistic"
     ratio: RatioRule | None = None
     quantile: QuantileRule | None = None
@@ -131,6 +132,8 @@ class Engine(Section):
             raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
         if self.max_active is not None and self.max_active > self.slots:
             raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
+        if self.fit is not None and "pages" in self.model_fields_set:
+            raise ValueError("found pages beside fit; expected one of the two")
         if self.harvest == "next" and self.evict != "after":
             raise ValueError("harvest: next needs evict: after")
         if self.batching == "static" and self.evict != "before":

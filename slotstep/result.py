@@ -31,7 +31,7 @@ class Result:
 
     `caches`: what the prefix cache of each replica held at the end, for another run to start from.
     `remarks`: what the reader of a trace changed or left out, in lines.
-    `profile`: where the cost of its steps comes from, if from a profile.
+    `profiles`: where the cost of its steps comes from, if from a profile, of each replica.
     `sessions`: how conversations went, where clients wait for their answers.
     `trail`: what happened between clients and replicas, where that is more than one way to one of them.
     """
@@ -40,7 +40,7 @@ class Result:
     logs: Sequence[EventLog]
     caches: Sequence[Sequence[bytes]] = ()
     remarks: Sequence[str] = ()
-    profile: Profile | None = None
+    profiles: Sequence[Profile | None] = ()
     sessions: SessionCounts | None = None
     trail: Trail | None = None
 
@@ -66,7 +66,8 @@ class Result:
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
             "preset": self.scenario.engine.modelled,
-            "profile": self.measured,
+            "profile": self.measured[0] if self.profile is not None else None,
+            "profiles": self.measured,
             "remarks": list(self.remarks),
             **metrics.summary(self.logs, objectives or None, self.trail),
             "queue_grows": self.queue_grows,
@@ -81,12 +82,29 @@ class Result:
         return None if reactive else stability.grows(self.logs)
 
     @property
-    def measured(self) -> dict[str, Any] | None:
-        """The profile of the run: its name, its content's digest, and how many steps lie beyond what it measured."""
-        if self.profile is None:
-            return None
-        outside = beyond(self.logs, self.profile.range)
-        return {"name": self.profile.name, "sha256": self.profile.sha256, "extrapolated": outside}
+    def profile(self) -> Profile | None:
+        """The profile of all replicas, if they have the same one."""
+        contents = {None if profile is None else profile.sha256 for profile in self.profiles}
+        return self.profiles[0] if len(contents) == 1 else None
+
+    @cached_property
+    def measured(self) -> list[dict[str, Any]]:
+        """The profiles of the run, each once: its name, its content's digest, the replicas that have it, and how many
+        of their steps lie beyond what it measured."""
+        having: dict[str, list[int]] = {}
+        for replica, profile in enumerate(self.profiles):
+            if profile is not None:
+                having.setdefault(profile.sha256, []).append(replica)
+        return [
+            {
+                "name": profile.name,
+                "sha256": profile.sha256,
+                "replicas": having[profile.sha256],
+                "extrapolated": beyond([self.logs[each] for each in having[profile.sha256]], profile.range),
+            }
+            for replica, profile in enumerate(self.profiles)
+            if profile is not None and having[profile.sha256][0] == replica
+        ]
 
     @property
     def cache(self) -> bytes | None:

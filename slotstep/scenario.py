@@ -56,14 +56,27 @@ class Scenario(Section):
         return self.model_dump(mode="json", exclude_none=True) | {"policy": engine.resolved_policy(self)}
 
     def pinned(self) -> Scenario:
-        """This scenario with the content of the profile it names said as well: from here on no other will do.
+        """This scenario with what follows from its profiles said as well: their content, and the pages that fit.
 
-        Raises BadInput for a profile that cannot be used.
+        Raises BadInput for a profile that cannot be used, and for a model that does not fit.
         """
-        profile = engine.profile(self)
-        if profile is None:
-            return self
-        return self.model_copy(update={"cost": self.cost.model_copy(update={"sha256": profile.sha256})})
+        cost, machine = self.settled(self.cost, self.engine)
+        return self.model_copy(
+            update={"cost": cost, "engine": machine, "cluster": fleet.changed(self.cluster, self.with_content)}
+        )
+
+    def settled(self, cost: Cost, machine: Engine) -> tuple[Cost, Engine]:
+        """A cost with the content of its profile, and an engine with as many pages as fit, if it asks for that."""
+        own = self.model_copy(update={"cost": cost, "engine": machine})
+        profile = engine.profile(own)
+        if machine.fit is not None:
+            machine = machine.model_copy(update={"pages": engine.pages_that_fit(own, profile), "fit": None})
+        return (cost if profile is None else cost.model_copy(update={"sha256": profile.sha256})), machine
+
+    def with_content(self, group: fleet.Group) -> fleet.Group:
+        """A group of replicas with the same said of its own cost and engine."""
+        cost, machine = self.settled(group.cost or self.cost, group.engine)
+        return group.model_copy(update={"cost": cost if group.cost else None, "engine": machine})
 
     @property
     def predictor(self) -> str | None:

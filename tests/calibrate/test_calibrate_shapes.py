@@ -215,3 +215,45 @@ def test_a_scenario_costs_by_shapes() -> None:
 def test_shapes_that_make_no_cost_are_refused(asked: dict[str, Any], complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
         scenario(shape=asked)
+
+
+def test_as_many_pages_as_fit_beside_the_model() -> None:
+    asked = {"requests": [{"prompt": 100, "output": 3}]}
+    cost = {"shape": {"model": "qwen3-14b", "device": "h100-sxm"}}
+    made = slotstep.parse(
+        {"workload": asked, "cost": cost, "engine": {"fit": 0.8, "token_budget": 8192, "slots": 100}}
+    )
+    planned = capacity(anatomy("qwen3-14b"), 80 * GIB, utilization=0.8, token_budget=8192, slots=100)
+    assert made.engine.pages == planned.pages
+    assert "fit" not in made.resolved()["engine"]
+    assert slotstep.parse(made.resolved()) == made
+
+
+@pytest.mark.parametrize(
+    ("engine", "cost", "complaint"),
+    [
+        ({"fit": 0.9}, {"unit": "1ms"}, r"engine\.fit: the memory of the device is not known"),
+        ({"fit": 0.9, "pages": 5}, {"shape": {"model": "qwen3-14b", "device": "h100-sxm"}}, "found pages beside fit"),
+        ({"fit": 0.3}, {"shape": {"model": "qwen3-14b", "device": "h100-sxm"}}, r"engine\.fit: qwen3-14b .* not fit"),
+        ({"fit": 2}, {"shape": {"model": "qwen3-14b", "device": "h100-sxm"}}, r"engine\.fit: found 2"),
+    ],
+)
+def test_a_fit_that_cannot_be_is_refused(engine: dict[str, Any], cost: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        slotstep.parse({"workload": {"requests": [{"output": 3}]}, "cost": cost, "engine": engine})
+
+
+def test_unequal_replicas_have_profiles_and_pages_of_their_own() -> None:
+    small, large = ({"shape": {"model": "llama-3.1-8b", "device": name}} for name in ("rtx-4090", "h100-sxm"))
+    fleet = {"replicas": [{"count": 2, "engine": {"fit": 0.9}}, {"engine": {"fit": 0.5}, "cost": large}]}
+    made = slotstep.parse(
+        {"workload": {"requests": [{"prompt": 9, "output": 3}] * 4}, "cost": small, "cluster": fleet}
+    )
+    assert isinstance(made.cluster.replicas, tuple)
+    little = capacity(anatomy("llama-3.1-8b"), 24 * GIB, slots=64).pages
+    much = capacity(anatomy("llama-3.1-8b"), 80 * GIB, utilization=0.5, slots=64).pages
+    assert [group.engine.pages for group in made.cluster.replicas] == [little, much]
+    summary = made.run().summary
+    assert summary["profile"] is None
+    assert [each["replicas"] for each in summary["profiles"]] == [[0, 1], [2]]
+    assert summary["profiles"][1]["sha256"] == made.resolved()["cluster"]["replicas"][1]["cost"]["sha256"]

@@ -33,6 +33,7 @@ BESIDE = [
     "replicas",
     "remarks",
     "profile",
+    "profiles",
     "queue_grows",
 ]
 NESTED = {
