@@ -90,10 +90,13 @@ class Executor:
         self.tokens: TokenStore
         try:
             self.lane.do(partial(self.build, attend))
-        except OutOfMemory as error:
-            raise CannotRun(f"model {shape.name}: {error}") from None
+        except BaseException as error:
+            self.lane.close()
+            if isinstance(error, OutOfMemory):
+                raise CannotRun(f"model {shape.name}: {error}") from None
+            raise
 
-    def build(self, attend: Attention) -> int:
+    def build(self, attend: Attention) -> None:
         """Weights, cache, tokens and graphs, on the device and in the order of its steps."""
         dtype, folder = torch_dtype(self.dtype), self.options.weights
         if folder is None:
@@ -108,7 +111,6 @@ class Executor:
         self.fixed = FixedDecodes(self.decoder, self.buckets, width, self.page_size)
         if self.device.type == "cuda":
             self.warm_up()
-        return 0
 
     def warm_up(self) -> Tensor:
         """The largest chunk, in the spare page: room is found for it, and what is made at first use is there."""
@@ -168,11 +170,10 @@ class Executor:
     def fill_cache(self, seed: int) -> None:
         """Normal numbers into every page, to measure steps whose context was never computed."""
 
-        def fill() -> int:
+        def fill() -> None:
             stream = torch.Generator(self.device).manual_seed(seed)
             for layer in self.decoder.cache.data:
                 layer.normal_(generator=stream)
-            return 0
 
         self.lane.do(fill)
 

@@ -1,6 +1,7 @@
-"""Shapes of decoder models: by name, or from a Hugging Face config.json. What they weigh; no torch, no weights.
+"""Shapes of the models that are run: by name, or from a Hugging Face config.json. No torch, no weights.
 
-The named shapes are those their makers publish in config.json; `tiny` is ours, small enough for a CPU.
+All that decides what is computed; `calibrate.anatomy` has what decides the cost, of more kinds of models. The named
+shapes are those their makers publish in config.json; `tiny` is ours, small enough for a CPU.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from calibrate.anatomy import MODELS
 
 DType = Literal["float32", "bfloat16", "float16"]
 
@@ -117,23 +120,35 @@ class ModelShape:
 
 LLAMA_3_1 = RopeScaling(factor=8.0, low_factor=1.0, high_factor=4.0, original=8192)
 
+
+def published(name: str, **besides: Any) -> ModelShape:
+    """A model whose sizes `calibrate.anatomy` knows, with what its config.json says besides."""
+    sizes = MODELS[name]
+    return ModelShape(
+        name=name,
+        layers=sizes.layers,
+        hidden=sizes.hidden,
+        intermediate=sizes.intermediate,
+        heads=sizes.heads,
+        kv_heads=sizes.kv_heads,
+        head_size=sizes.head_size,
+        vocabulary=sizes.vocabulary,
+        dtype=cast(DType, sizes.dtype),
+        tied=sizes.tied,
+        **besides,
+    )
+
+
 SHAPES: Mapping[str, ModelShape] = {
     shape.name: shape
     for shape in (
         ModelShape("tiny", 4, 512, 1536, 8, 2, 64, 8192, dtype="float32", longest=8192),
-        ModelShape(
-            "llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128_256, tied=True, rope_base=500_000.0,
-            rope_scaling=replace(LLAMA_3_1, factor=32.0),
-        ),
-        ModelShape(
-            "llama-3.1-8b", 32, 4096, 14_336, 32, 8, 128, 128_256, rope_base=500_000.0, rope_scaling=LLAMA_3_1
-        ),
-        ModelShape(
-            "qwen2.5-7b", 28, 3584, 18_944, 28, 4, 128, 152_064, qkv_bias=True, rope_base=1_000_000.0, epsilon=1e-6
-        ),
-        ModelShape("llama-2-7b", 32, 4096, 11_008, 32, 32, 128, 32_000, dtype="float16", longest=4096),
+        published("llama-3.2-1b", rope_base=500_000.0, rope_scaling=replace(LLAMA_3_1, factor=32.0)),
+        published("llama-3.1-8b", rope_base=500_000.0, rope_scaling=LLAMA_3_1),
+        published("qwen2.5-7b", qkv_bias=True, rope_base=1_000_000.0, epsilon=1e-6),
+        published("llama-2-7b", longest=4096),
     )
-}  # fmt: skip
+}
 
 REFUSED: Mapping[str, tuple[object, ...]] = {
     "hidden_act": ("silu",),

@@ -409,6 +409,13 @@ def test_why_there_is_no_engine_is_one_line(model: str, changes: dict[str, Any],
     assert "\n" not in str(refusal.value)
 
 
+def test_an_engine_that_cannot_be_built_leaves_no_thread_behind(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with pytest.raises(CannotRun, match="expected a checkpoint's folder"):
+        open_engine(SMALL, options(weights=tmp_path))
+    assert threading.active_count() == before
+
+
 def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(CannotRun, match=r"needs PyTorch: pip install 'slotstep\[calibrate\]'"):
