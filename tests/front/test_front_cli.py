@@ -35,6 +35,8 @@ BESIDE = [
     "profile",
     "profiles",
     "queue_grows",
+    "service",
+    "sessions",
 ]
 NESTED = {
     "requests": "injected finished rejected timed_out cancelled waiting running",
