@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from calibrate.anatomy import anatomy
 from calibrate.compose import HOST, composed_profile
 from calibrate.devices import DEVICES
+from calibrate.known_models import anatomy
 from calibrate.operators import read
 from calibrate.profile import Profile, profile
 from calibrate.stepsums import compose_sums

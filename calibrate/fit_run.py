@@ -12,7 +12,8 @@ from calibrate.floor import floor_ns
 from calibrate.from_steps import fit as fit_roofline
 from calibrate.grid_fit import errors, residuals, tabulate
 from calibrate.measured import by_point, contention, drift_of
-from calibrate.profile import Profile, curve, profile
+from calibrate.profile import Profile, profile
+from calibrate.profile_schema import curve
 from calibrate.robust import Drift
 from calibrate.shape import ModelShape, RopeScaling
 

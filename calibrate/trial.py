@@ -27,7 +27,7 @@ from calibrate.fit_run import Fitted, Form, fit
 from calibrate.judge import Judgement, figures, relative, teacher_forced
 from calibrate.live import Pacing, Replayed, replay
 from calibrate.measure import Plan, prepared, until
-from calibrate.profile import curve
+from calibrate.profile_schema import curve
 from sim.clients import Clients
 from sim.cost import Curve
 from sim.events import EventLog

@@ -55,8 +55,8 @@ def from_operators(
     source: Annotated[str | None, typer.Option(help="Where the tables come from.")] = None,
 ) -> None:
     """Compose whole steps of published tables of operators."""
-    from calibrate.anatomy import anatomy
     from calibrate.compose import composed_profile
+    from calibrate.known_models import anatomy
     from calibrate.operators import read
     from slotstep import provenance
     from traces.errors import BadInput
@@ -100,8 +100,8 @@ def from_shapes(
     utilization: Utilization = 0.9,
 ) -> None:
     """Make a profile from a model's shape and a device's data sheet alone."""
-    from calibrate.anatomy import anatomy
     from calibrate.devices import device as known
+    from calibrate.known_models import anatomy
     from calibrate.shapes import Efficiency
     from calibrate.shapes import from_shapes as make
     from slotstep import document
@@ -147,9 +147,9 @@ def pages(
     import json
     from dataclasses import asdict
 
-    from calibrate.anatomy import anatomy
     from calibrate.capacity import GIB, capacity
     from calibrate.devices import device as known
+    from calibrate.known_models import anatomy
     from slotstep.units import gibibytes, memory
     from traces.errors import BadInput
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from calibrate.anatomy import anatomy
 from calibrate.devices import device as known_device
+from calibrate.known_models import anatomy
 from calibrate.profile import Profile, named, read
 from calibrate.shapes import Efficiency, from_shapes
 

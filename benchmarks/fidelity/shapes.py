@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from calibrate.anatomy import anatomy
 from calibrate.devices import DEVICES
+from calibrate.known_models import anatomy
 from calibrate.profile import named
 from calibrate.shapes import from_shapes
 from sim.cost import Shape

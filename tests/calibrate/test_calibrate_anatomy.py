@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from calibrate.anatomy import Anatomy, anatomy, from_config, from_mapping
+from calibrate.anatomy import Anatomy, from_mapping
+from calibrate.config_json import from_config
+from calibrate.known_models import anatomy
 
 PUBLISHED = {
     "llama-3.1-8b": 8.03e9,

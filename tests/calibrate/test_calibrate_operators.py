@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from calibrate.anatomy import Anatomy, anatomy
+from calibrate.anatomy import Anatomy
 from calibrate.compose import compose, composed_profile
+from calibrate.known_models import anatomy
 from calibrate.operators import ALL_REDUCE, read
 from calibrate.stepsums import compose_sums
 from sim.cost import Shape

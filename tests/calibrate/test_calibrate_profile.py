@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slotstep
-from calibrate.profile import Profile, digest, named, parse, profile, read, shipped
+from calibrate.profile import Profile, named, parse, profile, read, shipped
+from calibrate.profile_schema import digest
 from sim.cost import Roofline, Shape
 from slotstep import BadInput
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import slotstep
 from benchmarks.fidelity import shapes
-from calibrate.anatomy import BYTES, MODELS, Anatomy, anatomy
+from calibrate.anatomy import BYTES, Anatomy
 from calibrate.capacity import GIB, capacity
 from calibrate.devices import DEVICES, Device, device
+from calibrate.known_models import MODELS, anatomy
 from calibrate.shapes import Efficiency, from_shapes, roofline, table
 from sim.cost import Shape
 from sim.table import table as laid_out
