@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from calibrate.anatomy import MODELS
+from calibrate.known_models import MODELS
 
 DType = Literal["float32", "bfloat16", "float16"]
 
