@@ -112,12 +112,13 @@ def _facts(summary: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column()
-    for name, words in _lines(summary):
+    for name, words in facts(summary):
         table.add_row(name, Text(words))
     return table
 
 
-def _lines(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """What a run did, in lines: what each is about, and its words."""
     requests, steps, seconds = summary["requests"], summary["slot_steps"], summary["slot_seconds"]
     tokens, pages, rates = summary["tokens"], summary["pages"], summary["rates"]
     yield "requests", f"{requests['injected']:,} injected: {what_became(requests, summary['rejections'])}"

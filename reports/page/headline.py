@@ -100,6 +100,16 @@ def _of(run: Run) -> list[str]:
     said += [sentence.partition(": ")[2] for sentence in verdict([summary])]
     if summary["tokens"]["lost"]:
         said.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
+    for profile in run.profiles:
+        beyond = profile["extrapolated"]
+        if beyond is None:
+            said.append(
+                f"What the profile {profile['name']} was measured on is not known: its cost may be a guess here."
+            )
+        elif beyond["any"]:
+            said.append(
+                f"{percent(beyond['any'])} of the steps lie beyond what the profile {profile['name']} measured."
+            )
     if summary["attainment"] is None:
         said.append("The scenario sets no objectives, so attainment and goodput are not defined.")
     if summary["requests"]["finished"] < 100:

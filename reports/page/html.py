@@ -68,6 +68,7 @@ def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
         "courses": curves.over_time(runs),
         "tables": {
             "comparison": tables.comparison(runs),
+            "facts": tables.facts(runs),
             "latencies": tables.latencies(runs),
             "ledger": tables.ledger(runs),
             "tenants": tables.tenants(runs),

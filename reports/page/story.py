@@ -45,6 +45,13 @@ class Run:
         return sum(self.engine_slots)
 
     @property
+    def profiles(self) -> Sequence[Mapping[str, Any]]:
+        """The profiles that its costs come from: name, digest, and what of the run lies beyond them."""
+        one = self.summary["profile"]
+        several: Sequence[Mapping[str, Any]] = self.summary.get("profiles") or ([one] if one else [])
+        return several
+
+    @property
     def begin(self) -> int:
         """When its first request was queued, in nanoseconds."""
         queued = self.requests["queued_ns"].dropna()

@@ -45,7 +45,7 @@ def text(x: float, y: float, words: str, anchor: str = "start", class_: str = "t
 
 def look(place: int) -> str:
     """The style of the line at this place; thirty differ, six of them by colour."""
-    dashes = DASHES[place // HUES % len(DASHES)] or DASHES[place % HUES % len(DASHES)]
+    dashes = DASHES[(place % HUES + place // HUES) % len(DASHES)]
     return f"stroke:var(--s{place % HUES})" + (f";stroke-dasharray:{dashes}" if dashes else "")
 
 

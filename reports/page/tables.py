@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports import rows
+from reports import overview, rows
 from reports.contest import ENGINE, LATENCIES, Metric, hold, worst_off
-from reports.overview import LATENCIES as NAMES
 from reports.page import fairness
 from reports.page.story import Finding, Run
 from reports.units import ABSENT, duration, percent, significant
@@ -99,7 +98,7 @@ def latencies(runs: Sequence[Run]) -> Table:
     found = []
     for run in runs:
         held_back = {"client_wait_s": "at client"} if run.summary["client_wait_s"]["max"] else {}
-        for key, name in (held_back | NAMES).items():
+        for key, name in (held_back | overview.LATENCIES).items():
             of = run.summary[key]
             found.append([word(run.name), word(name), count(of["n"]), *(time(of[one]) for one in statistics)])
     return Table("Latencies", ["policy", "latency", "n", *statistics], found, texts=2)
@@ -164,6 +163,14 @@ def fairness_of(runs: Sequence[Run]) -> Table:
         worst = table["worst_wait_s"].max() if len(table) else None
         found.append([word(run.name), count(len(table)), rate(pace), rate(service), time(worst)])
     return Table("Fairness", ["policy", "tenants", "Jain of pace", "Jain of service", "worst wait"], found)
+
+
+def facts(runs: Sequence[Run]) -> Table:
+    """What each run did, in words, a column per run."""
+    told = [dict(overview.facts(run.summary)) for run in runs]
+    names = dict.fromkeys(name for one in told for name in one)
+    found = [[word(name), *(word(one.get(name, ABSENT)) for one in told)] for name in names]
+    return Table("In numbers", ["", *(run.name for run in runs)], found, texts=1 + len(runs))
 
 
 def slowest(runs: Sequence[Run]) -> Table:

@@ -81,16 +81,17 @@ Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
 
 
 def _of_model(samples: Samples, model: str | None) -> Samples:
-    """The samples of one model."""
-    served = sorted({labels.get("model_name", "") for found in samples.values() for labels, _ in found})
+    """The samples of one model, and those that name none."""
+    named = {labels.get("model_name") for found in samples.values() for labels, _ in found}
+    served = sorted(name for name in named if name is not None)
     if model is None:
         if len(served) > 1:
             raise ValueError(f"the engine serves {', '.join(served)}; expected --model with one of them")
         return samples
-    if served and model not in served:
+    if model not in served:
         raise ValueError(f"the engine serves {', '.join(served)}, not {model}")
     chosen = {
-        name: [(labels, value) for labels, value in found if labels.get("model_name", "") == model]
+        name: [(labels, value) for labels, value in found if labels.get("model_name", model) == model]
         for name, found in samples.items()
     }
     return {name: found for name, found in chosen.items() if found}

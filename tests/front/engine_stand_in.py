@@ -56,8 +56,8 @@ def failing(code: int) -> Answer:
 
 
 @contextmanager
-def serving(script: Sequence[Answer]) -> Iterator[str]:
-    """The address of a server that answers by the script, its last answer again and again."""
+def serving(script: Sequence[Answer], port: int = 0) -> Iterator[str]:
+    """The address of a server that answers by the script, its last answer again and again; port 0: any free one."""
     rest = list(script)
 
     class Handler(BaseHTTPRequestHandler):
@@ -71,7 +71,7 @@ def serving(script: Sequence[Answer]) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             del format, args
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_stand_in import failing, half, page, serving, slow
+from engine_stand_in import Answer, failing, half, page, serving, slow
 from rich.console import Console
 
 import slotstep
@@ -21,6 +21,7 @@ from reports import engine_metrics
 from reports.exposition import openmetrics
 from slotstep import cli
 from slotstep.result import Result
+from slotstep.watch_commands import observations
 from slotstep.watching import exporter, reading, show
 from slotstep.watching.meter import Meter
 from slotstep.watching.scrape import NoAnswerError, address
@@ -165,6 +166,29 @@ def test_it_survives_a_restart_a_slow_answer_half_an_answer_and_a_missing_metric
     assert seen[8]["interval"]["tokens_per_slot_step"] == tokens_after(10) / 80
     assert seen[9]["since_start"]["steps"] == 40 + 10 + 5
     assert seen[9]["since_start"]["tokens"] == tokens_after(60) - tokens_after(20) + tokens_after(15)
+
+
+def test_a_server_that_goes_and_comes_back_is_waited_for(backlog: Result) -> None:
+    def at(step: int) -> Answer:
+        return page(openmetrics(backlog.logs, "eight", step))
+
+    meter = Meter(8)
+    with serving([at(20), at(25)]) as url:
+        seen = observations(meter, f"{url}/metrics", 1e-6, 5.0, None, None)
+        first, second = next(seen), next(seen)
+    gone = next(seen)
+    with serving([at(3), at(7)], port=int(url.rpartition(":")[2])):
+        back, after = next(seen), next(seen)
+    assert first.interval is None
+    assert second.interval is not None
+    assert second.interval.tokens_per_slot_step == (tokens_after(25) - tokens_after(20)) / 40
+    assert gone.problem is not None
+    assert gone.problem.startswith("no answer: ")
+    assert (back.segment, after.segment) == (2, 2)
+    assert back.interval is not None
+    assert back.interval.tokens_per_slot_step == tokens_after(3) / 24
+    assert after.since_start is not None
+    assert after.since_start.plain()["tokens"] == tokens_after(25) - tokens_after(20) + tokens_after(7)
 
 
 def test_a_restart_is_seen_even_if_the_counters_have_caught_up() -> None:

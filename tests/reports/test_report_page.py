@@ -126,6 +126,21 @@ def test_a_stair_holds_each_level_to_the_next_point() -> None:
     assert svg.steps_path(np.empty(0), np.empty(0)) == ""
 
 
+def test_thirty_lines_differ_and_six_by_colour_alone() -> None:
+    assert len({svg.look(place) for place in range(30)}) == 30
+    assert len({svg.look(place).split(";")[0] for place in range(6)}) == 6
+
+
+def test_what_lies_beyond_a_profile_is_said(busy: Run) -> None:
+    profile = {"name": "p <1>", "sha256": "ab" * 32, "extrapolated": {"any": 0.25, "context": 0.25}}
+    run = replace(busy, summary={**busy.summary, "profile": profile})
+    said = headline.warnings([run])
+    assert "25.0% of the steps lie beyond what the profile p <1> measured." in said
+    unknown = {**busy.summary, "profile": {**profile, "extrapolated": None}}
+    assert any("is not known" in sentence for sentence in headline.warnings([replace(busy, summary=unknown)]))
+    assert html.page(Story("s", [replace(busy, summary=unknown)]), "1").count("p &lt;1&gt;") >= 2
+
+
 def test_markup_escapes_what_is_not_markup() -> None:
     assert str(svg.tag("text", EVIL, x=1.239, data_id='"')) == (
         '<text x="1.24" data-id="&#34;">&lt;img src=x onerror=alert(1)&gt;</text>'
