@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from itertools import islice, pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -199,3 +201,34 @@ def test_what_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
     with pytest.raises(BadInput, match=r"chat\.yaml: ") as error:
         scenario(setting)
     assert complaint in str(error.value)
+
+
+def test_the_sessions_of_a_public_format_wait_for_their_answers(tmp_path: Path) -> None:
+    # An agent's turns as LLMServingSim writes them: a tool runs for 5 ms between the first and the second. Prompts are
+    # what is new in a turn here, so the history is put before them: 40 + 3 + 10 tokens.
+    turns = [
+        {"input_toks": 40, "output_toks": 3, "tool_duration_ns": 5_000_000},
+        {"input_toks": 10, "output_toks": 2, "tool_duration_ns": 0},
+    ]
+    line = {"session_id": "s", "arrival_time_ns": 1_000_000, "sub_requests": turns}
+    (tmp_path / "agents.jsonl").write_text(f"{json.dumps(line)}\n")
+    mapping = {
+        **deepcopy(THREE),
+        "workload": {"trace": {"llmservingsim": "agents.jsonl"}},
+        "engine": {"prefix_cache": True},
+        "clients": {"sessions": {"history": "added"}},
+    }
+    result = slotstep.parse(mapping, folder=tmp_path).run()
+    assert result.requests.prompt.tolist() == [40, 53]
+    assert (result.requests.ended_ns - result.requests.queued_ns).tolist() == [30_000_000, 20_000_000]
+    assert result.requests.queued_ns.diff().tolist()[1] == 35_000_000
+    # The first turn computes 40 + 3 - 1 positions: two full pages of 16, and both are found.
+    assert result.summary["cache"]["hit_tokens"] == 32
+
+
+def test_who_is_over_a_quota_may_try_again_when_the_window_has_passed() -> None:
+    quota = "policy={tenant_quota: {requests: 2, window: 1s}}"
+    assert run(quota).summary["rejections"] == {"tenant is over its quota": 1}
+    result = run(quota, "clients.retry={attempts: 2, initial: 1s}")
+    assert ends(result) == {"a": 30, "b": 30, "c": 1030}
+    assert result.summary["rejections"] == {}

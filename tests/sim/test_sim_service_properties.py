@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import event, given, settings
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policies import routers
 from policies.registry import build
-from sim.clients import ClosedLoop, Window
+from sim.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.cost import Affine, Unit
 from sim.events import Kind
 from sim.memory import PagePool
@@ -22,6 +22,7 @@ from sim.ratio import Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
 from sim.service import Outages, Pool, Retry, Transfer, serve
+from sim.sessions import Sessions
 from sim.static import StaticScheduler
 
 ROUTERS = ("round_robin", "random", "least_requests", "least_tokens", "power_of_two", "sticky")
@@ -62,12 +63,24 @@ class Story:
         pool = PagePool(pages, 4) if plain else PrefixPool(pages, 4, self.share)
         return Scheduler(Policy(order, admission), pool, slots=slots, token_budget=budget, queue_limit=6, **modes)
 
-    def serve(self, macro):
-        senders = {
-            "open": lambda: self.requests,
-            "window": lambda: Window(self.requests, 3),
-            "closed": lambda: ClosedLoop(self.requests, 3, [5] * len(self.requests) * 2),
+    def senders(self):
+        """The clients, and how many of the requests they have not sent in the end."""
+        requests = self.requests
+        if self.clients == "sessions":
+            talks = {}
+            for request in requests:
+                talks.setdefault(request.tenant, []).append(replace(request, session=request.tenant, think=5))
+            clients = Sessions(talks.values())
+            return clients, lambda: clients.counts.unsent_turns
+        made = {
+            "open": lambda: OpenLoop(requests),
+            "window": lambda: Window(requests, 3),
+            "closed": lambda: ClosedLoop(requests, 3, [5] * len(requests) * 2),
+            "far": lambda: Distant(Window(requests, 3), 4),
         }
+        return made[self.clients](), lambda: 0
+
+    def serve(self, clients, macro):
         pools = [
             Pool(
                 [(self.engine(*shape), self.cost) for shape in shapes],
@@ -81,7 +94,7 @@ class Story:
             when[replica % number].append((start, lasts))
         outages = Outages({replica: iter(times) for replica, times in when.items()}, self.fate)
         return serve(
-            senders[self.clients](),
+            clients,
             pools,
             retry=self.retry,
             outages=outages,
@@ -137,7 +150,7 @@ def stories(draw):
         outages=draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 900), st.integers(1, 200)), max_size=6)),
         fate=draw(st.sampled_from([Kind.PREEMPTED, Kind.MOVED, Kind.INTERRUPTED])),
         retry=draw(st.sampled_from([None, retry])),
-        clients=draw(st.sampled_from(["open", "open", "window", "closed"])),
+        clients=draw(st.sampled_from(["open", "open", "window", "closed", "sessions", "far"])),
         transfer=Transfer(draw(st.sampled_from([0, 5])), draw(st.sampled_from([0.0, 0.4, 3.0]))),
         cost=draw(st.sampled_from([Unit(7), Affine(base=5, per_sequence=0.7, per_context_token=0.13,
                                                    per_prefill_token=1.1)])),
@@ -148,13 +161,14 @@ def stories(draw):
 @given(stories())
 def test_nothing_vanishes_and_every_account_adds_up(story):
     """`serve` itself checks that every request ended, and that every slot and page came back."""
-    run = story.serve(macro=True)
-    stepped = story.serve(macro=False)
+    (clients, unsent), (again, _) = story.senders(), story.senders()
+    run = story.serve(clients, macro=True)
+    stepped = story.serve(again, macro=False)
     assert [log.sha256() for log in run.logs] == [log.sha256() for log in stepped.logs]
     assert run.trail.sha256(run.logs) == stepped.trail.sha256(stepped.logs)
     found = summary(run.logs, {"e2e": 10**9}, run.trail)
     counts = dict(found["requests"])
-    assert counts.pop("injected") == len(story.requests) == sum(counts.values())
+    assert counts.pop("injected") == len(story.requests) - unsent() == sum(counts.values())
     assert counts["waiting"] == counts["running"] == 0
     event(f"mode {story.mode}, {len(story.pools)} pools, {story.fate.name}: {bool(run.trail.outages)}")
     event(f"finished: {counts['finished'] > 0}; retried: {found['service']['retried'] > 0}")
