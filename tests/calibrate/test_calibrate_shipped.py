@@ -78,6 +78,15 @@ def test_a_closed_loop_of_an_h100_is_met_within_five_percent(data: Path) -> None
     assert table["decode alone"].iloc[0] == pytest.approx(-0.15, abs=0.03)
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_shapes_alone_meet_closed_loops_of_one_and_two_h100s_within_ten_percent(data: Path, devices: int) -> None:
+    rows = closed_loop.measured(data, devices)
+    some = rows[(rows["isl"] == 1024) & (rows["conc"] <= 32)]
+    errors = closed_loop.shape_errors(data, devices, closed_loop.HOST, some)
+    assert len(errors) >= 6
+    assert sum(map(abs, errors)) / len(errors) < 0.1
+
+
 def test_the_load_by_the_second_is_beside_the_measured_one(data: Path) -> None:
     run = operators.RUNS[0]
     series = operators.load_by_second(data, run, operators.scenario(data, run).run())
