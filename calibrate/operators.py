@@ -11,6 +11,7 @@ silence. Knows the published columns; fits nothing (`calibrate.compose` does).
 from __future__ import annotations
 
 import difflib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,7 +252,7 @@ def load(folder: Path, stem: str, columns: tuple[str, ...], instead: Path | None
         raise ValueError(f"{folder}: has no {stem}.csv, plain or gzipped; without it no step can be composed")
     try:
         found = pd.read_csv(path)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: cannot be read as CSV: {' '.join(str(error).split())}") from None
     for column in columns:
         if column not in found:

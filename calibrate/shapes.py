@@ -39,8 +39,8 @@ class Efficiency:
 
     def __post_init__(self) -> None:
         for key, value in asdict(self).items():
-            if not 0 < value <= 1:
-                raise ValueError(f"efficiency.{key} is {value:g}; expected a number above 0 and up to 1")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+                raise ValueError(f"efficiency.{key} is {value!r}; expected a number above 0 and up to 1")
 
 
 def roofline(

@@ -168,6 +168,9 @@ def test_what_cannot_be_composed_is_refused_in_one_line(tmp_path: Path) -> None:
     write(folder, "dense", wrong.assign(layer="qkv_proj", time_us="fast"))
     with pytest.raises(ValueError, match="row 2: time_us is 'fast'; expected a number"):
         read(folder, MODEL)
+    (folder / "dense.csv.gz").write_bytes(gzip.compress(b"layer,tokens,time_us\nqkv_proj,1,2\n" * 99)[:-9])
+    with pytest.raises(ValueError, match=r"dense\.csv\.gz: cannot be read as CSV"):
+        read(folder, MODEL)
     write(
         folder,
         "dense",

@@ -46,6 +46,8 @@ def test_shapes_become_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[s
     made = read(out)
     assert made.content["curve"]["table"]["host"] == 800000
     assert made.content["details"]["efficiency"]["weights"] == 0.9
+    assert call(*command, "--tensor-parallel", "2", "--efficiency", "weights=most") == 2
+    assert "efficiency.weights is 'most'; expected a number above 0 and up to 1" in capsys.readouterr().err
     assert call(*command, "--efficiency", "weight=0.9") == 2
     assert "--efficiency weight: unknown key; did you mean weights?" in capsys.readouterr().err
 
