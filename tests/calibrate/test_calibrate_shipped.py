@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from benchmarks.fidelity.rows import Row, compared
 from benchmarks.shipped import profiles
 from calibrate.profile import Profile, named, shipped
 from sim.cost import Shape
+from sim.table import Table
 
 
 def about(profile: Profile) -> dict[str, Any]:
@@ -53,6 +55,24 @@ def errors(run: operators.Measured, data: Path, **settings: float) -> list[Row]:
 
 def test_an_rtx_4090_is_met_within_four_percent_with_nothing_fitted(data: Path) -> None:
     assert [row for row in errors(operators.RUNS[0], data) if abs(row.error) > 0.04] == []
+
+
+def test_a_run_is_simulated_in_less_than_two_seconds_of_cpu_time(data: Path) -> None:
+    scenario = operators.scenario(data, operators.RUNS[0])
+    began = time.process_time()
+    scenario.run()
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("name", ["rtx4090-llama-3.1-8b", "rtxpro6000-llama-3.1-8b", "rtxpro6000-qwen3-32b-tp2"])
+def test_beside_a_chunk_decodes_read_their_context_more_slowly(name: str) -> None:
+    cost = named(name).cost()
+    assert isinstance(cost, Table)
+    assert cost.beside is not None
+    batches = cost.beside.base.at
+    slower = [cost.beside.per_position(batch) / cost.decode.per_position(batch) for batch in batches]
+    assert min(slower) > 1.35
+    assert max(slower) < 10
 
 
 def test_and_within_two_with_the_host_term_of_the_other_gpu(data: Path) -> None:
