@@ -244,7 +244,7 @@ def test_a_pytest_that_never_runs_a_scenario_pays_nothing_for_the_plugin(tmp_pat
             import sys
 
             def test_nothing_heavy_is_there():
-                heavy = {"numpy", "pandas", "matplotlib", "simpy", "pydantic", "typer", "sim", "yaml", "rich"}
+                heavy = {"numpy", "pandas", "matplotlib", "simpy", "pydantic", "sim", "traces"}
                 assert not heavy & set(sys.modules)
                 assert "slotstep.pytest_plugin" in sys.modules
 
