@@ -7,18 +7,20 @@ virtual time, the same replicas and routers. Knows no file, no policy and no ran
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from sim.agenda import ARRIVAL, CANCELLATION, FAILURE, RESTART, TIMEOUT, Agenda, Rank
+from sim.agenda import ARRIVAL, CANCELLATION, TIMEOUT
 from sim.clients import Clients, OpenLoop
-from sim.cluster import First, Load, Router, report_while_running
-from sim.cost import StepCost
+from sim.cluster import report_while_running
+from sim.crash import Crash
 from sim.events import EventLog, Kind
+from sim.outages import Breakdowns, Counting, Outages
 from sim.replica import Clock, Replica
 from sim.request import Leg, Nanoseconds, Request, Sequence
 from sim.scheduler import Scheduler
+from sim.station import Journey, Pool, Station, misfit
 from sim.trail import Trail
 
 FAILED = "its replica failed"
@@ -38,134 +40,11 @@ class Retry:
 
 
 @dataclass(frozen=True)
-class Outages:
-    """When replicas fail, and what becomes of their requests.
-
-    when  for a replica's number (start, how long), in order of start, perhaps without end
-    fate  PREEMPTED: the requests stay, and are computed again after the restart; MOVED: they go to another replica
-          with the tokens they have; INTERRUPTED: they are lost
-    """
-
-    when: Mapping[int, Iterator[tuple[Nanoseconds, Nanoseconds]]]
-    fate: Kind
-
-
-@dataclass(frozen=True)
 class Transfer:
     """What it takes to hand a request over: `latency` ns, and `per_token` ns a position on its replica's link."""
 
     latency: Nanoseconds
     per_token: float
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Replicas behind a router."""
-
-    replicas: Several[tuple[Scheduler, StepCost]]
-    router: Router = field(default_factory=First)
-
-
-class Journey:
-    """One request on its way. `state` is where it is: at a router, on an engine, between pools, or at its client.
-
-    leg       what the next engine, or the present one, does of it
-    ending    how the client, or a time-out, is ending it right now
-    admitted  whether an engine has admitted it in this attempt
-    moves     counts its transfers, so that one that is not awaited any more passes unheard
-    """
-
-    __slots__ = ("admitted", "attempt", "ending", "fresh", "leg", "moves", "number", "over", "replica", "request",
-                 "seq", "since", "state")  # fmt: skip
-
-    def __init__(self, request: Request, number: int) -> None:
-        self.request = request
-        self.number = number
-        self.attempt = 0
-        self.state = "sent"
-        self.leg = Leg()
-        self.seq: Sequence | None = None
-        self.replica = -1
-        self.ending: Kind | None = None
-        self.admitted = False
-        self.fresh = True
-        self.over = False
-        self.since = 0
-        self.moves = 0
-
-
-class Counting:
-    """An agenda that knows how much of what was put on it is still to come."""
-
-    def __init__(self, agenda: Agenda) -> None:
-        self.agenda = agenda
-        self.pending = 0
-
-    @property
-    def now(self) -> Nanoseconds:
-        """The current instant."""
-        return self.agenda.now
-
-    def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> object:
-        """Have `action` called so long from now."""
-        self.pending += 1
-
-        def act(event: object) -> None:
-            self.pending -= 1
-            action(event)
-
-        return self.agenda.after(delay, rank, act)
-
-
-class Station:
-    """The replicas of one pool, numbered in the whole service from `first` on, and who waits for one to be up."""
-
-    def __init__(self, router: Router, replicas: list[Replica], first: int) -> None:
-        self.router = router
-        self.replicas = replicas
-        self.first = first
-        self.loads = [Load() for _ in replicas]
-        self.held: deque[Journey] = deque()
-        self.alike = len({capacity(replica.scheduler) for replica in replicas}) == 1
-
-    def choose(self, journey: Journey) -> int | None:
-        """Where a request goes: to one that is up, of those that it fits on, if any; None if none of these is up."""
-        loads = self.loads
-        if not self.alike:
-            fits = [not misfit(journey, replica.scheduler) for replica in self.replicas]
-            if any(fits):
-                loads = [load if fit else NOWHERE for load, fit in zip(loads, fits, strict=True)]
-        return self.router.choose(journey.request, loads) if any(load.up for load in loads) else None
-
-    def complaint(self, journey: Journey) -> str:
-        """Why a request could never run on any of them; empty if it could."""
-        complaint = ""
-        for replica in self.replicas:
-            complaint = misfit(journey, replica.scheduler)
-            if not complaint:
-                break
-        return complaint
-
-
-def capacity(scheduler: Scheduler) -> tuple[object, ...]:
-    """What decides whether a request fits on an engine at all."""
-    pool = scheduler.pool
-    return pool.pages, pool.page_size, scheduler.max_model_len, scheduler.chunked or scheduler.token_budget
-
-
-def misfit(journey: Journey, scheduler: Scheduler) -> str:
-    """Why a request could never run on an engine; empty if it could."""
-    return scheduler.misfit(Sequence(journey.request, -1, scheduler.evict_late, scheduler.max_model_len, journey.leg))
-
-
-def nowhere() -> Load:
-    """A replica that takes nothing."""
-    load = Load()
-    load.up = False
-    return load
-
-
-NOWHERE = nowhere()
 
 
 class Service:
@@ -185,7 +64,6 @@ class Service:
         self.clients = clients
         self.agenda = Counting(env)
         self.retry = retry
-        self.outages = outages
         self.transfer = transfer
         self.trail = Trail()
         self.open = 0
@@ -205,10 +83,8 @@ class Service:
             self.station_of += [station] * len(members)
             self.aboard += [{} for _ in members]
         self.link_free = [0] * len(self.replicas)
-        self.downs = [0] * len(self.replicas)
-        self.down_since = [(0, 0)] * len(self.replicas)
-        for number, times in ({} if outages is None else outages.when).items():
-            self.expect_outage(number, times)
+        if outages is not None:
+            Breakdowns(env, outages, self.replicas, self.trail, self.busy, self.fell, self.rose)
 
     def listener(self, number: int) -> Callable[[Sequence], None]:
         """What hears of the ends on a replica."""
@@ -373,48 +249,30 @@ class Service:
 
     # ------------------------------------------------------------------ outages
 
-    def expect_outage(self, number: int, times: Iterator[tuple[Nanoseconds, Nanoseconds]]) -> None:
-        """Schedule the next outage of a replica."""
-        start, lasts = next(times, (None, 0))
-        if start is not None:
-            self.env.after(max(0, start - self.env.now), FAILURE, lambda _: self.fail(number, lasts, times))
+    def busy(self) -> bool:
+        """Whether a request has not ended, or may still come."""
+        return bool(self.open or self.agenda.pending)
 
-    def fail(self, number: int, lasts: Nanoseconds, times: Iterator[tuple[Nanoseconds, Nanoseconds]]) -> None:
-        """A replica fails now, for so long; nothing happens any more once there is nothing left to serve."""
-        if not self.open and not self.agenda.pending:
-            return
-        self.env.after(lasts, RESTART, lambda _: self.restart(number))
-        self.expect_outage(number, times)
-        self.downs[number] += 1
-        if self.downs[number] > 1:
-            return
-        assert self.outages is not None
-        station, replica = self.station_of[number], self.replicas[number]
+    def fell(self, number: int, crash: Crash) -> None:
+        """A replica has failed: no router sends there, and those it has lost try again, move on, or end."""
+        station = self.station_of[number]
         station.loads[number - station.first].up = False
-        crash = replica.fail(self.outages.fate)
-        self.down_since[number] = crash.since, self.env.now
-        replica.tell()
         stranded = [(self.leave(number, seq), leg) for seq, leg in crash.gone]
         for journey, leg in stranded:
-            if self.outages.fate == Kind.INTERRUPTED:
+            if crash.fate == Kind.INTERRUPTED:
                 self.failed(journey, Kind.INTERRUPTED, FAILED)
             else:
                 journey.leg = replace(leg, hands_over=len(self.stations) > 1 and not leg.ready)
                 self.arrive(journey, 0)
 
-    def restart(self, number: int) -> None:
-        """An outage is over; who waited at the router goes in."""
-        self.downs[number] -= 1
-        if self.downs[number]:
-            return
+    def rose(self, number: int) -> None:
+        """A replica is there again; who waited at the router goes in."""
         station = self.station_of[number]
-        self.trail.outage(number, *self.down_since[number], self.env.now)
         station.loads[number - station.first].up = True
         held, station.held = station.held, deque()
         for journey in held:
             self.trail.hold(journey.number, journey.since, self.env.now)
             self.arrive(journey, 0)
-        self.replicas[number].restart()
 
     def check(self) -> None:
         """Nothing vanished: what holds once every request has ended. Raises AssertionError."""

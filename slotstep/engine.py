@@ -28,9 +28,10 @@ from sim.quantile import Quantile
 from sim.ratio import FewestOutputs, Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
-from sim.service import Pool, Transfer, serve
+from sim.service import Transfer, serve
 from sim.sessions import counts
 from sim.static import StaticScheduler
+from sim.station import Pool
 from slotstep import failures, profiles, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts

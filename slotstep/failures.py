@@ -5,14 +5,15 @@ Every replica and every request has a stream of its own, named by it: none depen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import merge
 from math import log
 from random import Random
 
 from sim.events import Kind
+from sim.outages import Outages, Times
 from sim.request import Nanoseconds, Request
-from sim.service import Outages, Retry
+from sim.service import Retry
 from slotstep.crowd import TryAgain
 from slotstep.fleet import Cluster
 
@@ -25,17 +26,17 @@ def outages(cluster: Cluster, seed: int) -> Outages | None:
     given = cluster.failures
     if given is None:
         return None
-    when: dict[int, Iterator[tuple[Nanoseconds, Nanoseconds]]] = {}
+    when: dict[int, Times] = {}
     for replica in range(cluster.total):
         planned = sorted((outage.at, outage.lasts) for outage in given.outages if outage.replica == replica)
-        by_lot: Iterator[tuple[Nanoseconds, Nanoseconds]] = iter(())
+        by_lot: Times = iter(())
         if given.mtbf is not None and given.mttr is not None:
             by_lot = drawn(given.mtbf, given.mttr, Random(f"{seed}/outages/{replica}"))
         when[replica] = merge(planned, by_lot)
     return Outages(when, FATES[given.work])
 
 
-def drawn(mtbf: Nanoseconds, mttr: Nanoseconds, stream: Random) -> Iterator[tuple[Nanoseconds, Nanoseconds]]:
+def drawn(mtbf: Nanoseconds, mttr: Nanoseconds, stream: Random) -> Times:
     """Outages without end: up for an exponential time of mean `mtbf`, down for one of mean `mttr`, at least 1 ns."""
     now = 0
     while True:

@@ -204,8 +204,8 @@ def test_what_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
 
 
 def test_the_sessions_of_a_public_format_wait_for_their_answers(tmp_path: Path) -> None:
-    # An agent's turns as LLMServingSim writes them: a tool runs for 5 ms between the first and the second. Prompts are
-    # what is new in a turn here, so the history is put before them: 40 + 3 + 10 tokens.
+    # Turns as LLMServingSim writes them: a tool runs for 5 ms between the first and the second. Prompts are what is
+    # new in a turn here, so the history is put before them: 40 + 3 + 10 tokens.
     turns = [
         {"input_toks": 40, "output_toks": 3, "tool_duration_ns": 5_000_000},
         {"input_toks": 10, "output_toks": 2, "tool_duration_ns": 0},

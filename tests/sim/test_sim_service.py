@@ -11,8 +11,10 @@ from sim.clients import Window
 from sim.cost import Affine, Unit
 from sim.events import Kind
 from sim.metrics import journeys_frame, summary
+from sim.outages import Outages
 from sim.request import Request
-from sim.service import Outages, Pool, Retry, Transfer, serve
+from sim.service import Retry, Transfer, serve
+from sim.station import Pool
 
 STEP = Affine(base=8e6, per_sequence=1e5, per_prefill_token=1e4)
 

@@ -15,15 +15,17 @@ from sim.cost import Affine, Unit
 from sim.events import Kind
 from sim.memory import PagePool
 from sim.metrics import journeys_frame, summary
+from sim.outages import Outages
 from sim.policy import Optimistic, Policy, Reserve
 from sim.prefix import PrefixPool
 from sim.quantile import Quantile
 from sim.ratio import Ratio
 from sim.request import Request
 from sim.scheduler import Scheduler
-from sim.service import Outages, Pool, Retry, Transfer, serve
+from sim.service import Retry, Transfer, serve
 from sim.sessions import Sessions
 from sim.static import StaticScheduler
+from sim.station import Pool
 
 ROUTERS = ("round_robin", "random", "least_requests", "least_tokens", "power_of_two", "sticky")
 
