@@ -27,6 +27,11 @@ class Cell:
     key: float | str
     best: bool = False
 
+    @property
+    def sort(self) -> str:
+        """The key as a script reads it."""
+        return str(self.key).replace("inf", "Infinity") if isinstance(self.key, float) else str(self.key)
+
 
 @dataclass(frozen=True)
 class Table:

@@ -247,6 +247,11 @@ def test_a_point_without_a_value_or_an_interval_is_left_out_and_said() -> None:
     assert drawn.remark == "2 of 3 points are not finite and not drawn"
 
 
+def test_keys_are_numbers_to_a_script_too() -> None:
+    keys = [tables.time(None), tables.time(0.5), tables.rate(None), tables.word("info"), tables.count(3)]
+    assert [cell.sort for cell in keys] == ["Infinity", "0.5", "-1.0", "info", "3"]
+
+
 def test_every_row_can_be_told_from_its_neighbour_on_both_grounds() -> None:
     for shades in ([row.colour for row in rows.ROWS], [row.dark for row in rows.ROWS]):
         assert len(set(shades)) == len(shades)
