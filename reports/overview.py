@@ -87,6 +87,16 @@ def _reasons(rejections: Mapping[str, int]) -> str:
     return f" ({'; '.join(f'{count:,} {why}' for why, count in given.items())})"
 
 
+def censored(summary: Mapping[str, Any], latencies: Mapping[str, str] | None = None) -> str:
+    """The share of all requests that have no such latency because of how they ended: `none`, or by latency."""
+    named: dict[str, list[str]] = {}
+    for key, name in (latencies or LATENCIES).items():
+        named.setdefault(percent(summary[key]["censored_share"]), []).append(name)
+    if all(summary[key]["censored_share"] == 0 for key in LATENCIES):
+        return "none"
+    return ", ".join(f"{share} ({', '.join(names)})" for share, names in named.items())
+
+
 def latency_table(summary: Mapping[str, Any]) -> Table:
     """Each latency with its sample size, mean, percentiles and maximum."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -165,6 +175,7 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if summary.get("service"):
         yield "service", _service(summary["service"])
     yield "preemptions", f"{summary['preemptions']:,}"
+    yield "censored", f"{censored(summary)}; latencies are of the n that have them"
     if summary["attainment"] is not None:
         yield (
             "objectives",

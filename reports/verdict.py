@@ -9,8 +9,10 @@ import math
 from collections.abc import Sequence
 
 from reports.contest import ENGINE, LATENCIES, NEVER, Contest, Metric, Summary, hold
-from reports.overview import GROWS, what_became
+from reports.overview import GROWS, censored, what_became
 from reports.units import ABSENT, duration, percent, printable, significant
+
+NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
 
 
 def labels(runs: Sequence[Summary]) -> list[str]:
@@ -42,6 +44,7 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
         equal = [c.metric.subject for c in everything if c.all_equal and c.cells[0] != ABSENT]
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
+        said += _complete(runs, names)
     return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names) + _unstable(runs, names)
 
 
@@ -143,11 +146,34 @@ def _left_out(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
         if missing:
             share = f"{missing:,} of {injected:,} requests ({percent(missing / injected)})"
             ends = what_became({**requests, "finished": 0}, run["rejections"])
-            concerned.setdefault(f"{share} did not finish: {ends}", []).append(name)
+            said = (
+                f"{share} did not finish: {ends}. Latencies cover only requests that got that far: n = {_sizes(run)}"
+            )
+            concerned.setdefault(f"{said}; censored: {censored(run, NAMES)}.", []).append(name)
+    return [f"{_joined(whose)}: {said}" for said, whose in concerned.items()]
+
+
+def _complete(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
+    """How many requests have each latency in runs where all finished."""
+    sizes: dict[str, list[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        if run["requests"]["finished"] == run["requests"]["injected"]:
+            sizes.setdefault(_sizes(run), []).append(name)
+    everyone = [list(names)] == list(sizes.values())
     return [
-        f"{_joined(whose)}: {said}. Latencies cover only requests that got that far."
-        for said, whose in concerned.items()
+        f"Latencies{'' if everyone else f' of {_joined(whose)}'}: n = {size}; none censored."
+        for size, whose in sizes.items()
     ]
+
+
+def _sizes(run: Summary) -> str:
+    """How many requests have each latency, once if all have as many."""
+    named: dict[int, list[str]] = {}
+    for key, name in NAMES.items():
+        named.setdefault(run[key]["n"], []).append(name)
+    if len(named) == 1:
+        return f"{next(iter(named)):,}"
+    return ", ".join(f"{count:,} ({', '.join(whose)})" for count, whose in named.items())
 
 
 def _unstable(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:

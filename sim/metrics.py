@@ -108,6 +108,18 @@ def status_counts(status: Integers) -> dict[str, int]:
     return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist()[: len(STATUSES)], strict=True))
 
 
+def with_censored(described: Statistics, has_none: Bools) -> Statistics:
+    """The same with the share of requests (of all injected) that have no such latency because of how they ended."""
+    share = float(has_none.mean()) if len(has_none) else 0.0
+    return {"n": described["n"], "censored_share": share} | described
+
+
+def censored(values: Floats, status: Integers) -> Bools:
+    """Who did not finish and has no such latency: rejected, given up, or not so far when the run ended."""
+    found: Bools = (status != FINISHED) & np.isnan(values)
+    return found
+
+
 def gaps(injected: Injected, chosen: Bools) -> Statistics:
     """Gaps between consecutive tokens, pooled over the chosen of all requests."""
     return describe(*pooled_gaps(injected, chosen))
@@ -128,9 +140,13 @@ def pooled_gaps(injected: Injected, chosen: Bools | None = None) -> tuple[Floats
 
 
 def latency_summary(injected: Injected, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
-    """Each of LATENCIES described over the chosen requests."""
-    described = {name: describe(values[chosen]) for name, values in latencies.items()}
-    described["itl_s"] = gaps(injected, chosen)
+    """Each of LATENCIES described over the chosen requests; for gaps, who did not finish is censored."""
+    status = injected.status[chosen]
+    described = {
+        name: with_censored(describe(values[chosen]), censored(values[chosen], status))
+        for name, values in latencies.items()
+    }
+    described["itl_s"] = with_censored(gaps(injected, chosen), status != FINISHED)
     return {name: described[name] for name in LATENCIES}
 
 
@@ -217,6 +233,7 @@ def summary(
     tokens = total(token_counts(lives) for lives in fleet)
     met = int(objectives_met(status, latencies, objectives).sum()) if objectives else None
     counts = status_counts(status)
+    client_wait = seconds(injected.client_wait)
     return {
         "log_sha256": fingerprint(logs, trail),
         "steps": sum(log.steps for log in logs),
@@ -244,8 +261,8 @@ def summary(
             "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),
         },
         **latency_summary(injected, latencies, np.ones(len(status), bool)),
-        "max_itl_s": describe(latencies["max_itl_s"]),
-        "client_wait_s": describe(seconds(injected.client_wait)),
+        "max_itl_s": with_censored(describe(latencies["max_itl_s"]), censored(latencies["max_itl_s"], status)),
+        "client_wait_s": with_censored(describe(client_wait), censored(client_wait, status)),
         "tenants": tenant_summary(injected, latencies),
         "service": service_summary(injected) if isinstance(injected, Journeys) else None,
         "replicas": [replica_summary(lives, *rows[n], down[n]) for n, lives in enumerate(fleet)],

@@ -98,15 +98,16 @@ def comparison(runs: Sequence[Run]) -> Table:
 
 
 def latencies(runs: Sequence[Run]) -> Table:
-    """Every latency of every run, with its sample size."""
+    """Every latency of every run, with its sample size and the share of requests that have none."""
     statistics = ("mean", "p50", "p90", "p95", "p99", "max")
     found = []
     for run in runs:
         held_back = {"client_wait_s": "at client"} if run.summary["client_wait_s"]["max"] else {}
         for key, name in (held_back | overview.LATENCIES).items():
             of = run.summary[key]
-            found.append([word(run.name), word(name), count(of["n"]), *(time(of[one]) for one in statistics)])
-    return Table("Latencies", ["policy", "latency", "n", *statistics], found, texts=2)
+            found.append([word(run.name), word(name), count(of["n"]), share(of["censored_share"])])
+            found[-1] += [time(of[one]) for one in statistics]
+    return Table("Latencies", ["policy", "latency", "n", "censored", *statistics], found, texts=2)
 
 
 def ledger(runs: Sequence[Run]) -> Table:

@@ -13,9 +13,18 @@ OUTPUTS = dict(zip("abcdefgh", (5, 8, 6, 120, 7, 9, 6, 11), strict=True))
 def latency(mean: float | None, p99: float | None = None, n: int = 100) -> dict[str, Any]:
     """A latency whose p50, p90 and p95 are its mean and whose maximum is its p99."""
     if mean is None:
-        return {"n": 0, **dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"))}
+        return {"n": 0, "censored_share": 0.0, **dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"))}
     top = mean if p99 is None else p99
-    return {"n": n, "mean": mean, "p50": mean, "p90": mean, "p95": mean, "p99": top, "max": top}
+    return {
+        "n": n,
+        "censored_share": 0.0,
+        "mean": mean,
+        "p50": mean,
+        "p90": mean,
+        "p95": mean,
+        "p99": top,
+        "max": top,
+    }
 
 
 def counts(injected: int, **ends: int) -> dict[str, int]:

@@ -103,13 +103,22 @@ def test_what_a_policy_knew_of_the_future_is_said():
 
 
 def test_latencies_of_survivors_are_called_that():
-    cut = {"requests": counts(100, rejected=8, waiting=4), "rejections": {"needs more pages than exist": 8}}
-    text = said(printed([a_run("fcfs", **cut), a_run("sjf", **cut), a_run("fair", requests=counts(100))]))
+    cut = {
+        "requests": counts(100, rejected=8, waiting=4),
+        "rejections": {"needs more pages than exist": 8},
+        "wait_s": latency(0.0, n=88) | {"censored_share": 0.12},
+        "ttft_s": latency(0.001, n=88) | {"censored_share": 0.12},
+        "tpot_s": latency(0.001, n=80) | {"censored_share": 0.12},
+        "e2e_s": latency(0.02, n=88) | {"censored_share": 0.12},
+    }
+    text = said(printed([a_run("fcfs", **cut), a_run("sjf", **cut), a_run("fair", requests=counts(8))]))
     assert (
         "fcfs and sjf: 12 of 100 requests (12.0%) did not finish: "
-        "8 rejected (needs more pages than exist), 4 waiting. Latencies cover only requests that got that far."
+        "8 rejected (needs more pages than exist), 4 waiting. Latencies cover only requests that got that far: "
+        "n = 88 (wait, TTFT, E2E), 80 (TPOT); censored: 12.0% (wait, TTFT, TPOT, E2E)."
     ) in text
-    assert "fair: " not in text
+    assert "Latencies of fair: n = 8; none censored." in text
+    assert "fair: 0" not in text
 
 
 def test_runs_of_different_requests_are_not_passed_off_as_comparable():

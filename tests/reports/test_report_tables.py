@@ -134,3 +134,11 @@ def test_a_ledger_that_does_not_add_up_is_not_drawn():
 def test_a_row_without_a_look_is_not_passed_over():
     with pytest.raises(ValueError, match="'sleeping' is unknown"):
         ledger_bar(a_run(slot_steps=account(decode=172, sleeping=1)))
+
+
+def test_the_share_that_has_no_latency_is_said_beside_it():
+    assert line(printed(summary_table(a_run())), "censored") == "none; latencies are of the n that have them"
+    cut = latency(0.5, n=6) | {"censored_share": 0.25}
+    text = printed(summary_table(a_run(ttft_s=cut, e2e_s=cut)))
+    shown = line(text, "censored")
+    assert shown.startswith("0.0% (wait, TPOT, ITL, largest gap), 25.0% (TTFT, E2E)")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sim_stories import Script, engine, job, jobs, run, static_engine
 
 from sim.metrics import describe, requests_frame, slots_frame, steps_frame, summary
-from sim.request import SECOND
+from sim.request import SECOND, Request
 
 MS = SECOND // 1000
 
@@ -41,13 +41,15 @@ def test_the_summary_of_three_requests():
     assert found["tokens"]["output"] == 6
     # Sorted waits 0, 0, 0.5: p90 is 0.8 and p95 0.9 of the way from the second to the third, p99 0.98.
     assert found["wait_s"] == pytest.approx(
-        {"n": 3, "mean": 0.5 / 3, "p50": 0, "p90": 0.4, "p95": 0.45, "p99": 0.49, "max": 0.5}
+        {"n": 3, "censored_share": 0, "mean": 0.5 / 3, "p50": 0, "p90": 0.4, "p95": 0.45, "p99": 0.49, "max": 0.5}
     )
     assert found["ttft_s"]["mean"] == pytest.approx(1.5)
     assert found["e2e_s"]["p50"] == pytest.approx(6.5)
     assert (found["tpot_s"]["n"], found["tpot_s"]["mean"]) == (2, pytest.approx(3.5))
     # The gaps 2, 4 and 4, pooled.
-    assert found["itl_s"] == pytest.approx({"n": 3, "mean": 10 / 3, "p50": 4, "p90": 4, "p95": 4, "p99": 4, "max": 4})
+    assert found["itl_s"] == pytest.approx(
+        {"n": 3, "censored_share": 0, "mean": 10 / 3, "p50": 4, "p90": 4, "p95": 4, "p99": 4, "max": 4}
+    )
     assert found["max_itl_s"]["n"] == 2
     assert found["attainment"] is None
     assert found["goodput_per_s"] is None
@@ -98,7 +100,17 @@ def test_rejected_requests_have_no_times():
 @pytest.mark.parametrize("requests", [[], [job("a", 99)]])
 def test_a_run_in_which_nothing_runs(requests):
     found = summary(run(requests, engine(slots=2, pages=1)), {"ttft": SECOND})
-    nothing = {"n": 0, "mean": None, "p50": None, "p90": None, "p95": None, "p99": None, "max": None}
+    share = 1.0 if requests else 0.0  # who was rejected has no latency
+    nothing = {
+        "n": 0,
+        "censored_share": share,
+        "mean": None,
+        "p50": None,
+        "p90": None,
+        "p95": None,
+        "p99": None,
+        "max": None,
+    }
     for latency in ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "max_itl_s"):
         assert found[latency] == nothing
     assert found["steps"] == found["makespan_s"] == 0
@@ -186,3 +198,20 @@ def test_a_frame_of_slots():
         (1, "b", "preempted", 0, 1, 1),
         (0, "b", "finished", 4, 6, 6),
     ]
+
+
+def test_who_has_no_latency_because_of_its_end_is_censored_and_who_cannot_have_one_is_not():
+    # One slot. "short" ends with its one token at 1: it has no TPOT, and lacks none. "leaves" enters at 1, has a token
+    # at 2 and gives up at 3; "late" times out in the queue at 2; "huge" never fits.
+    requests = [
+        Request("short", 0, 1, 1),
+        Request("leaves", 0, 1, 9, cancel_after=3),
+        Request("late", 0, 1, 9, queue_timeout=2),
+        Request("huge", 0, 10_000, 1),
+    ]
+    found = summary(run(requests, engine(slots=1, pages=100)))
+    shares = {name: (found[name]["n"], found[name]["censored_share"]) for name in ("wait_s", "ttft_s", "e2e_s")}
+    assert shares == {"wait_s": (2, 0.5), "ttft_s": (2, 0.5), "e2e_s": (1, 0.75)}
+    assert (found["tpot_s"]["n"], found["tpot_s"]["censored_share"]) == (0, 0.75)
+    assert found["itl_s"]["censored_share"] == 0.75
+    assert found["tenants"]["default"]["e2e_s"]["censored_share"] == 0.75
