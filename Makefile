@@ -26,6 +26,7 @@ lint: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy docs/console.py examples/azure.py examples/figures.py examples/service.py examples/report.py
+	$(BIN)/mypy examples/a10g.py examples/admission.py examples/catalogue.py
 
 bench: .venv/base
 	$(BIN)/python -m benchmarks $(if $(filter fast,$(BENCH)),--fast)

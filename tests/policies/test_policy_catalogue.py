@@ -1,6 +1,7 @@
 """The whole registry: what holds under every policy, and what must not depend on it."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,3 +213,9 @@ def test_what_is_made_explicit_builds_the_same(name):
     full = resolve(name, {})
     assert resolve(name, full) == full
     assert len(build(name, full, seed=0)) == 0
+
+
+def test_every_policy_is_in_the_table_of_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
+    table = page.partition("<!-- $ python examples/catalogue.py -->")[2].partition("<!-- end -->")[0]
+    assert [name for name in names() if f"| `{name}`" not in table] == []

@@ -201,7 +201,7 @@ def test_a_frame_of_slots():
 
 
 def test_who_has_no_latency_because_of_its_end_is_censored_and_who_cannot_have_one_is_not():
-    # One slot. "short" ends with its one token at 1: it has no TPOT, and lacks none. "leaves" enters at 1, has a token
+    # One slot. "short" ends with its one token at 1: it lacks no TPOT. "leaves" enters at 1, has a token
     # at 2 and gives up at 3; "late" times out in the queue at 2; "huge" never fits.
     requests = [
         Request("short", 0, 1, 1),

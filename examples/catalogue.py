@@ -1,0 +1,113 @@
+"""Every policy on both Azure traces, merged as two tenants: the table of docs/policies.md.
+
+    python examples/catalogue.py
+
+Needs the traces in the cache: `slotstep trace fetch azure-2023-conv` and `slotstep trace fetch azure-2023-code`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import slotstep
+from slotstep import engine, workload
+
+HERE = Path(__file__).parent
+POLICIES: tuple[str | dict[str, Any], ...] = (
+    "fcfs",
+    "random",
+    "priority",
+    "sjf",
+    {"sjf": {"predict": "class_mean"}},
+    "srpt",
+    {"srpt": {"preemptive": True}},
+    "shortest_prompt",
+    "longest",
+    {"edf": {"tenants": {"code": {"within": "2s"}}}},
+    {"least_slack": {"tenants": {"code": {"within": "2s"}}}},
+    "hrrn",
+    "mlfq",
+    "longest_prefix",
+    "vtc",
+    {"vtc": {"lift": False}},
+    "drr",
+    "fair",
+    {"max_wait": {"max_wait": "10s"}},
+    {"aging": {"unit": "50ms"}},
+    {"reserved": {"of": 256, "tenants": {"code": 64}}},
+    {"tenant_slots": {"slots": 128}},
+    {"tenant_rate": {"rate": 12_000, "burst": 200_000}},
+    {"tenant_quota": {"requests": 400}},
+)
+COLUMNS = (
+    "policy",
+    "median TTFT",
+    "p99 TTFT",
+    "conv, p99",
+    "code, p99",
+    "longest wait",
+    "p99 TPOT",
+    "mean E2E",
+    "p99 E2E",
+    "preemptions",
+    "n",
+    "censored",
+)
+
+
+def main() -> None:
+    """Print the table as Markdown."""
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("|---|" + "---:|" * (len(COLUMNS) - 1))
+    requests = workload.load(slotstep.load(HERE / "azure-both.yaml"))
+    for policy in POLICIES:
+        cache = f"engine.prefix_cache={str(policy == 'longest_prefix').lower()}"
+        scenario = slotstep.load(HERE / "azure-both.yaml", [f"policy={json.dumps(policy)}", cache])
+        result = engine.run(scenario, requests)
+        print(f"| {called(policy)} | {' | '.join(cells(result.summary))} |", flush=True)
+
+
+def called(policy: str | dict[str, Any]) -> str:
+    """A policy as the table names it: with the options that are not the defaults."""
+    if isinstance(policy, str):
+        return f"`{policy}`"
+    ((name, options),) = policy.items()
+    return f"`{name}` " + ", ".join(f"{key} {worded(value)}" for key, value in options.items())
+
+
+def worded(value: object) -> str:
+    """The value of an option, in few words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {worded(inner)}" for key, inner in value.items())
+    return f"{value:,}" if type(value) is int else str(value).lower()
+
+
+def cells(summary: dict[str, Any]) -> list[str]:
+    """What the table says of one run; n and the share of those censored are those of E2E, the last to come."""
+    ttft, e2e, tenants = summary["ttft_s"], summary["e2e_s"], summary["tenants"]
+    times = (
+        ttft["p50"],
+        ttft["p99"],
+        *(tenants[name]["ttft_s"]["p99"] for name in ("conv", "code")),
+        summary["wait_s"]["max"],
+    )
+    return [
+        *(seconds(time) for time in times),
+        f"{1000 * summary['tpot_s']['p99']:.0f} ms",
+        seconds(e2e["mean"]),
+        seconds(e2e["p99"]),
+        f"{summary['preemptions']:,}",
+        f"{e2e['n']:,}",
+        f"{100 * e2e['censored_share']:.1f}%",
+    ]
+
+
+def seconds(time: float) -> str:
+    """A time in seconds, two digits of it or more."""
+    return f"{time:.2f} s" if time < 10 else f"{time:.0f} s"
+
+
+if __name__ == "__main__":
+    main()
