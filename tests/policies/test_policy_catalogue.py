@@ -141,6 +141,8 @@ def test_under_every_policy_macro_steps_change_nothing_and_all_are_served(scenar
     found = summary(fast)
     rows = dict(found["slot_steps"])
     assert rows.pop("bought") == sum(rows.values()) == scenario.modes["slots"] * found["steps"]
+    pages = scenario.modes["pages"] * scenario.modes["page_size"]
+    assert sum(found["pages"]["positions"].values()) == pytest.approx(pages)
     ends = dict(found["requests"])
     assert ends.pop("injected") == len(scenario.requests) == sum(ends.values())
     assert ends["waiting"] == ends["running"] == 0
