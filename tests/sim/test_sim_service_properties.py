@@ -129,7 +129,9 @@ def stories(draw):
             )
         )
     two = draw(st.booleans())
-    mode = draw(st.sampled_from([*MODES, *([] if two else ["late", "static"])]))
+    order = draw(st.sampled_from(ORDERS))
+    alone = [] if two else ["late"] if "preemptive" in order[1] else ["late", "static"]
+    mode = draw(st.sampled_from([*MODES, *alone]))
     longest = max(-(-(r.prompt + r.output) // 4) for r in requests)
     shapes = st.tuples(
         st.sampled_from([1, 2, 5]),
@@ -146,7 +148,7 @@ def stories(draw):
         requests=requests,
         pools=[draw(pool), draw(pool)] if two else [draw(pool)],
         router=draw(st.sampled_from(ROUTERS)),
-        order=draw(st.sampled_from(ORDERS)),
+        order=order,
         mode=mode,
         share=draw(st.sampled_from([None, None, "tenant"])),
         outages=draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 900), st.integers(1, 200)), max_size=6)),
