@@ -139,8 +139,9 @@ class Slow:
 
 def test_two_steps_in_flight_are_measured_before_the_replay():
     told = scenario.parse({**STORY, "engine": {**STORY["engine"], "async_scheduling": True}})
-    found, _ = validate(told, "synthetic")
-    assert found.judgement.verdict == "within"
+    found, _ = validate(told, "synthetic", tolerance=0.05)
+    assert found.judgement.verdict == "within", found.judgement.lines()
+    assert abs(found.judgement.free["busy"]) < 0.02
 
 
 def replayed(busy, contention=1.0):
