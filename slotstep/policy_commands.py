@@ -11,21 +11,30 @@ import typer
 def policies(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """List the policies: what each does, its options with their defaults, and its source."""
-    listed = catalogue()
+    """List the policies: what each does, its options with their defaults, and its source; then the other choices."""
+    from slotstep.axes import choices
+
+    listed, others = catalogue(), choices()
     if as_json:
-        print(json.dumps({"policies": listed}, indent=2, ensure_ascii=False))
+        print(json.dumps({"policies": listed, **others}, indent=2, ensure_ascii=False))
         return
     from rich import box
     from rich.console import Console
     from rich.table import Column, Table
 
-    whole = [Column(name, no_wrap=True) for name in ("policy", "options")]
-    table = Table(whole[0], "what goes first", whole[1], "source", box=box.SIMPLE)
-    for entry in listed:
-        options = "\n".join(f"{name}: {shown(default)}" for name, default in entry["options"].items())
-        table.add_row(entry["name"], entry["about"], options, entry["source"])
-    Console().print(table)
+    heads = {
+        "policy": "what goes first",
+        "admission": "who may enter",
+        "victim": "who leaves when pages run out",
+        "predict": "what it says of output lengths",
+    }
+    for (axis, about), entries in zip(heads.items(), [listed, *others.values()], strict=True):
+        whole = [Column(name, no_wrap=True) for name in (axis, "options")]
+        table = Table(whole[0], about, whole[1], "source", box=box.SIMPLE)
+        for entry in entries:
+            options = "\n".join(f"{name}: {shown(default)}" for name, default in entry["options"].items())
+            table.add_row(entry["name"], entry["about"], options, entry["source"])
+        Console().print(table)
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -48,5 +57,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def shown(default: object) -> str:
-    """A default as a scenario file would have it."""
+    """A default as a scenario file would have it; nothing where there is none."""
+    if default is None:
+        return ""
     return default if isinstance(default, str) else json.dumps(default)

@@ -3,13 +3,16 @@
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
 import slotstep
+from policies import predict, victims
 from policies.registry import POLICIES, build, names
 from slotstep import policy_commands
+from slotstep.machine import Engine
 from slotstep.units import nanoseconds
 
 ROOT = Path(__file__).parent.parent.parent
@@ -44,6 +47,24 @@ def test_the_defaults_listed_build_the_policy():
             for option, default in entry["options"].items()
         }
         assert len(build(entry["name"], options, seed=0)) == 0
+
+
+def test_the_other_choices_are_all_listed(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    policy_commands.policies()
+    shown = capsys.readouterr().out
+    policy_commands.policies(as_json=True)
+    listed = json.loads(capsys.readouterr().out)
+    found = {axis: [entry["name"] for entry in listed[axis]] for axis in ("admission", "victim", "predict")}
+    assert sorted(found["admission"]) == sorted(get_args(Engine.model_fields["admission"].annotation))
+    assert found["victim"] == list(victims.VICTIMS)
+    assert sorted(found["predict"]) == sorted(["exact", "prompt", *predict.WITH_OPTIONS])
+    assert all(name in shown for names in found.values() for name in names)
+    by_name = {entry["name"]: entry for entry in listed["admission"]}
+    assert by_name["quantile"]["options"] == {"epsilon": 0.05, "window": 1000, "every": 8, "outputs": None}
+    assert by_name["optimistic"]["options"] == {"reserve_full_prompt": True, "watermark": 0.0}
+    correlated = next(entry for entry in listed["predict"] if entry["name"] == "correlated")
+    assert correlated["options"] == {"tau": None, "median": None, "sigma": None}
 
 
 PAGE = (ROOT / "docs" / "policies.md").read_text()
