@@ -8,14 +8,15 @@ from typing import Any
 from calibrate.anatomy import Anatomy
 
 
-def from_config(config: Any, name: str) -> Anatomy:
-    """The sizes in the mapping of a Hugging Face config.json.
+def from_config(config: Any) -> Anatomy:
+    """The sizes in the mapping of a Hugging Face config.json, by the name that it states, or else its model_type.
 
     Raises ValueError for a key that is missing or no whole number. A model with a nested text_config is read from it.
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"found {type(config).__name__}; expected the object of a config.json")
     dtype = published(config)
+    name = str(config.get("_name_or_path") or config.get("model_type") or "config.json")
     if isinstance(config.get("text_config"), Mapping):
         config = config["text_config"]
         dtype = dtype or published(config)

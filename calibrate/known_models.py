@@ -51,7 +51,7 @@ def anatomy(model: str) -> Anatomy:
     path = path / "config.json" if path.is_dir() else path
     if path.is_file():
         try:
-            return from_config(json.loads(path.read_text(encoding="utf-8")), path.parent.name or str(path))
+            return from_config(json.loads(path.read_text(encoding="utf-8")))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     nearest = difflib.get_close_matches(model, MODELS, n=1, cutoff=0.0)[0]

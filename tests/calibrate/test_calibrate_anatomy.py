@@ -90,10 +90,12 @@ LATENT = {
 
 
 def test_a_config_is_read(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(DENSE))
+    (tmp_path / "config.json").write_text(json.dumps({**DENSE, "model_type": "llama"}))
     read = anatomy(str(tmp_path))
     assert read.parameters == anatomy("llama-3.1-8b").parameters
-    assert read.name == tmp_path.name
+    assert read.name == "llama"
+    (tmp_path / "copy.json").write_text(json.dumps({**DENSE, "_name_or_path": "someone/a-model"}))
+    assert anatomy(str(tmp_path / "copy.json")).name == "someone/a-model"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_a_config_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_config_says_of_windows_experts_and_latents(config: dict[str, Any], sizes: dict[str, Any]) -> None:
-    read = from_config(config, "some")
+    read = from_config(config)
     assert {key: getattr(read, key) for key in sizes} == sizes
     assert from_mapping(read.described()) == read
 
@@ -148,12 +150,12 @@ def test_what_a_config_says_of_windows_experts_and_latents(config: dict[str, Any
 )
 def test_a_config_that_is_none_is_refused(config: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        from_config(config, "some")
+        from_config(config)
 
 
 def test_a_dtype_that_nobody_states_has_to_be_given() -> None:
-    unstated = from_config(DENSE, "some")
-    with pytest.raises(ValueError, match="some does not state the dtype of its weights"):
+    unstated = from_config(DENSE)
+    with pytest.raises(ValueError, match=r"config\.json does not state the dtype of its weights"):
         unstated.in_dtype(None)
     assert unstated.in_dtype("float16") == "float16"
     assert unstated.cache_dtype("fp8", None) == "bfloat16"
