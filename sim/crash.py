@@ -7,8 +7,9 @@ Then each one that had not ended gets its fate:
     MOVED        it leaves, with the tokens it has been given
     INTERRUPTED  it leaves, and has nothing
 
-What waits with positions on the host, or with KV that was sent along, has not lost them. A service counter of the
-order may have heard of tokens in flight, which then never came. Knows no clock and no other engine.
+What waits with positions on the host, or with KV that was sent along, has not lost them. Two things are not taken
+back: a preemption in a plan whose step never ended, and what a service counter of the order had heard of tokens in
+flight. Knows no clock and no other engine.
 """
 
 from __future__ import annotations

@@ -161,6 +161,23 @@ def stories(draw):
     )  # fmt: skip
 
 
+def in_vain(run, status):
+    """Slot-steps of all stays of attempts that were not the last, and of those that did not finish."""
+    legs = run.trail.table("legs").tolist()
+    last = {journey: attempt for journey, attempt, *_ in legs}
+    vain = {
+        (replica, index)
+        for journey, attempt, replica, index in legs
+        if attempt < last[journey] or status[journey] != "finished"
+    }
+    return sum(
+        end - first
+        for replica, log in enumerate(run.logs)
+        for index, first, end in log.stay_table().tolist()
+        if (replica, index) in vain
+    )
+
+
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(stories())
 def test_nothing_vanishes_and_every_account_adds_up(story):
@@ -196,8 +213,13 @@ def test_nothing_vanishes_and_every_account_adds_up(story):
     assert (gaps + done.ttft_s).dropna().tolist() == pytest.approx(done.e2e_s[done.tokens > 1].tolist())
     assert (done.max_itl_s >= done.tpot_s - 1e-15)[done.tokens > 1].all()
 
-    in_vain = ~frame.status.isin(["finished"])
-    if not in_vain.any() and frame.attempts.max() == 1 and story.mode in ("plain", "reserve"):
+    assert found["slot_steps"]["wasted"] == in_vain(run, frame.status.tolist())
+    for number, log in enumerate(run.logs):
+        came = [time for time, kind, *_ in log.event_table().tolist() if kind in (Kind.QUEUED, Kind.REJECTED)]
+        down = [(failed, until) for down, _, failed, until in run.trail.table("outages").tolist() if down == number]
+        assert not any(failed <= time < until for time in came for failed, until in down)
+
+    if (frame.status == "finished").all() and frame.attempts.max() == 1 and story.mode in ("plain", "reserve"):
         needed = sum(request.prompt + request.output - 1 for request in story.requests)
         tokens = found["tokens"]
         assert tokens["computed"] == needed + tokens["recomputed"] - tokens["cached"]
