@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 from engine_stand_in import Answer, failing, half, page, serving, slow
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 import slotstep
@@ -206,6 +208,46 @@ def test_a_restart_is_seen_even_if_the_counters_have_caught_up() -> None:
     after = meter.feed(read(98, 13, 2.0), 3.0)
     assert after.interval is not None
     assert (after.segment, after.interval.tokens_per_slot_step, after.interval.seconds) == (2, 1.0, 2.0)
+
+
+WORK = st.integers(0, 9)
+STEP = st.tuples(st.sampled_from([False, False, True]), st.sampled_from(["whole", "silence", "torn"]), WORK, WORK)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(STEP, min_size=1, max_size=25))
+def test_the_sums_are_what_was_seen_to_happen(story: list[tuple[bool, str, int, int]]) -> None:
+    """Work done between a reading and a restart is lost with the engine; all other work is counted, once."""
+    meter = Meter(4)
+    tokens, steps, born = 100, 50, 0
+    meter.feed(of_one(tokens, steps, born), 0.0)
+    known, pending, segments, read = [0, 0], [0, 0], 1, born
+    for place, (restarts, what, more_tokens, more_steps) in enumerate(story, start=1):
+        if restarts:
+            tokens, steps, born, pending = 0, 0, born + 1, [0, 0]
+        tokens, steps = tokens + more_tokens, steps + more_steps
+        pending = [pending[0] + more_tokens, pending[1] + more_steps]
+        if what == "silence":
+            seen = meter.silent(float(place), "no answer")
+        else:
+            seen = meter.feed(of_one(tokens, None if what == "torn" else steps, born), float(place))
+        if what == "whole":
+            known, pending = [known[0] + pending[0], known[1] + pending[1]], [0, 0]
+            segments, read = segments + (born != read), born
+        assert (seen.interval is None) == (what != "whole")
+        assert seen.since_start is not None
+        assert [
+            seen.since_start.gained[name] for name in (engine_metrics.GENERATION, engine_metrics.ITERATIONS)
+        ] == known
+        assert seen.segment == segments
+
+
+def of_one(tokens: int, steps: int | None, born: int) -> reading.Reading:
+    """The reading of one engine, without its histogram if there are no steps."""
+    counters = {engine_metrics.GENERATION: {"0": tokens}}
+    if steps is not None:
+        counters[engine_metrics.ITERATIONS] = {"0": steps}
+    return reading.Reading(counters, {}, {}, None, (), {"created": float(born)})
 
 
 def test_an_engine_that_is_left_out_is_named_and_one_that_joins_begins_where_it_is() -> None:
