@@ -25,7 +25,7 @@ class EngineOptions:
     page_size        positions in a page
     pages            on the device; None: as many as fit and all slots can use
     host_pages       on the host, to swap to
-    memory_fraction  of the device's memory (its physical memory, for a CPU) that is used at most
+    memory_fraction  of the device's memory (a CPU's: what the machine has, or the process may use) used at most
     slots            most rows of a step
     token_budget     most positions that a step computes
     longest          most tokens of one request, prompt and output

@@ -139,6 +139,7 @@ def test_paged_chunks_and_decodes_equal_the_dense_model(checkpoint: tuple[Path, 
     assert error(served(model, tokens, [61], TABLE), right.double()) < 1e-5
 
 
+@pytest.mark.parametrize("checkpoint", ["llama"], indirect=True)
 def test_the_kernels_equal_the_dense_model(checkpoint: tuple[Path, Tensor, Tensor]) -> None:
     folder, tokens, right = checkpoint
     shape = model_shape(str(folder))
