@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,8 @@ def run(
         if each.engine.prefix_cache:
             check_blocks(each, sent)
     caches = [made.pool for _, made in chain(*stations) if isinstance(made.pool, PrefixPool)]
-    alike = len({str(warmth.identity(each.engine)) for each, _ in chain(*stations)}) == 1
+    engines = [scenario.engine, *(each.engine for each, _ in chain(*stations))]
+    alike = len({str(warmth.identity(each)) for each in engines}) == 1
     if scenario.engine.warm is not None:
         with scenario.blamed("engine.warm: "):
             if not alike:
@@ -79,7 +81,7 @@ def run(
         for pool, contents in zip(caches, held, strict=True):
             pool.warm(contents)
     with scenario.blamed("clients."):
-        senders = clients(sent, scenario.clients, scenario.engine.page_size)
+        senders = clients(sent, scenario.clients, gcd(*(each.page_size for each in engines)))
     again = None if scenario.clients is None else scenario.clients.retry
     trail = None
     if cluster.plain and again is None:

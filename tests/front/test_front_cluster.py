@@ -232,3 +232,18 @@ def test_who_is_over_a_quota_may_try_again_when_the_window_has_passed() -> None:
     result = run(quota, "clients.retry={attempts: 2, initial: 1s}")
     assert ends(result) == {"a": 30, "b": 30, "c": 1030}
     assert result.summary["rejections"] == {}
+
+
+def test_sessions_on_engines_with_other_pages() -> None:
+    turns = [
+        {"id": f"x{turn}", "prompt": 50 * (turn + 1), "output": 5, "session": "x", "think": 0} for turn in range(2)
+    ]
+    mapping = {
+        **deepcopy(THREE),
+        "workload": {"requests": turns},
+        "engine": {"prefix_cache": True, "page_size": 16},
+        "clients": {"sessions": {}},
+        "cluster": {"replicas": [{"engine": {"page_size": 24}}]},
+    }
+    # 50 + 5 - 1 positions are computed in the first turn: two full pages of 24.
+    assert slotstep.parse(mapping).run().summary["cache"]["hit_tokens"] == 48
