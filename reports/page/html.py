@@ -17,6 +17,7 @@ from markupsafe import Markup
 from reports import rows
 from reports.page import curves, findings, headline, slots, stacks, svg, tables
 from reports.page.story import Run, Story
+from reports.units import printable
 
 LARGEST = 3_000_000
 """Bytes of a page."""
@@ -35,6 +36,7 @@ def page(story: Story, version: str) -> str:
     runs = story.runs
     return environment.get_template("page.html").render(
         story=story,
+        title=printable(story.title),
         version=version,
         script=Markup(script),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

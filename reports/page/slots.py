@@ -15,7 +15,7 @@ from markupsafe import Markup
 from reports.page import svg
 from reports.page.curves import time_label
 from reports.page.story import SECOND, Run
-from reports.units import duration, percent
+from reports.units import duration, percent, printable
 
 MOST_SLOTS = 256
 MOST_STAYS = 60_000
@@ -146,4 +146,4 @@ def _bars(run: Run, stays: pd.DataFrame, stop: int, named: bool) -> tuple[list[M
 
 def _title(stay: pd.Series[str], run: Run) -> str:
     since = duration((int(stay["admitted_ns"]) - run.begin) / SECOND)
-    return f"{stay['id']} of {stay['tenant']}: {stay['status']}, in slot {stay['slot']} from {since}"
+    return printable(f"{stay['id']} of {stay['tenant']}: {stay['status']}, in slot {stay['slot']} from {since}")

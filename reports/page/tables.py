@@ -12,7 +12,7 @@ from reports import overview, rows
 from reports.contest import ENGINE, LATENCIES, Metric, hold, worst_off
 from reports.page import fairness
 from reports.page.story import Finding, Run
-from reports.units import ABSENT, duration, percent, significant
+from reports.units import ABSENT, duration, percent, printable, significant
 from reports.verdict import written
 
 SLOWEST = 10
@@ -50,8 +50,8 @@ class Table:
 
 
 def word(text: object) -> Cell:
-    """A cell of text."""
-    return Cell(str(text), str(text))
+    """A cell of text, what cannot be printed shown as its escape."""
+    return Cell(printable(text), printable(text))
 
 
 def time(seconds: float | None) -> Cell:

@@ -209,6 +209,16 @@ def test_a_page_is_complete_small_and_escaped(busy: Run) -> None:
     assert page.count('role="img"') == 1 + 2 + 2 + len(curves.PANELS) + 3
 
 
+def test_what_cannot_be_printed_is_shown_as_its_escape() -> None:
+    name = "a\x00\u202eb"
+    lines = [{"id": name, "tenant": name, "output": 2}, {"id": "c", "tenant": "d", "output": 2}]
+    run = told(slotstep.parse({"name": name, "workload": {"requests": lines}, "cost": {"unit": "1ms"}}).run())
+    page = html.page(Story(name, [run]), "1.2")
+    shown = page.split("<pre>")[0]
+    assert not {"\x00", "\u202e"} & set(shown)
+    assert shown.count(r"a\x00\u202eb") >= 5
+
+
 def test_a_page_of_a_run_without_a_step_says_so() -> None:
     lines = [{"output": 4, "prompt": 10_000}]
     run = told(
