@@ -15,7 +15,8 @@ from slotstep.scenario import Scenario
 from traces.errors import BadInput
 
 PLAIN: dict[str, Any] = {"workload": {"requests": [{"output": 1}]}, "cost": {"unit": "1ms"}, "policy": "fcfs"}
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+FILES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+EXAMPLES = [file for file in FILES if "\nworkload:" in "\n" + file.read_text()]
 TINY_TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n" + "".join(
     f"2023-11-16 18:15:{second:02}.5000000,{10 + second},{second + 1}\r\n" for second in range(0, 50, 10)
 )
