@@ -61,6 +61,7 @@ class Scale:
     longest: int
     pages: int | None
     seconds: float
+    extra: int | None
     rounds: int
     anchor: tuple[int, int]
     rate: float
@@ -72,11 +73,11 @@ class Scale:
 
 FULL = Scale(
     "cuda", ("bfloat16", "float32"), ("triton", "torch", "flashinfer"), (1, 16, 64, 128), (512, 2048, 4096), (16, 32),
-    128, 2048, 8192, None, 150.0, 4, (64, 2048), 20.0, 45.0, 512.0, 128.0, 0.03,
+    128, 2048, 8192, None, 150.0, None, 4, (64, 2048), 20.0, 45.0, 512.0, 128.0, 0.03,
 )  # fmt: skip
 TINY = Scale(
     "cpu", ("float32",), ("torch", "triton", "flashinfer"), (2,), (64,), (16,),
-    4, 48, 160, 200, 16.0, 1, (4, 64), 12.0, 2.0, 24.0, 8.0, 0.2,
+    4, 48, 160, 200, 90.0, 8, 1, (4, 64), 12.0, 2.0, 24.0, 8.0, 0.2,
 )  # fmt: skip
 SCALES = {"full": FULL, "tiny": TINY}
 MICRO = ModelShape("micro", 2, 128, 384, 4, 2, 32, 1000, dtype="float32", longest=512)
@@ -169,12 +170,12 @@ def runs(backend: str, device_type: str) -> bool:
 def measured(check: Check, engine: Any, about: dict[str, Any], bounds: Any, look: Any) -> dict[str, Any]:
     """The grid and the anchor, into `measured/`."""
     scale = check.scale
-    plan = Plan(scale.slots, scale.token_budget, scale.rounds, ragged=8, seconds=scale.seconds)
+    plan = Plan(scale.slots, scale.token_budget, scale.rounds, ragged=8, seconds=scale.seconds, extra=scale.extra)
     given = None if bounds is None else lambda: bounds
     clock = "cpu" if scale.device == "cpu" else "device"
     journal = measure(
         engine, check.shape.vocabulary, about, check.out / "measured", plan, ceilings=given, look=look, clock=clock,
-        say=print, extra=[anchor(scale)],
+        say=print, beside=[anchor(scale)],
     )  # fmt: skip
     return {"visits": len(journal.of("visit")), "skipped": journal.of("skip"), "end": journal.of("end")[-1]}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ class Plan:
     ragged         points held out
     factor         between neighbours of the grid (4 between contexts, sizes and starts for 2)
     seconds        for everything; the rounds get three quarters of it, what is left goes where it is needed
+    extra          visits there at most; None: as many as there is time for
     """
 
     batch: int
@@ -40,6 +42,7 @@ class Plan:
     ragged: int = 16
     factor: float = 2.0
     seconds: float = 240.0
+    extra: int | None = None
     seed: int = 0
 
 
@@ -54,16 +57,16 @@ def measure(
     look: Callable[[], dict[str, Any]] = dict,
     clock: str = "device",
     say: Callable[[str], None] = lambda _: None,
-    extra: Sequence[Point] = (),
+    beside: Sequence[Point] = (),
 ) -> Journal:
     """Measure an engine into `folder`, or go on with it; returns the journal, closed.
 
-    `clock` is the one by which points that are predicted badly are found, `extra` are points beside the grid. Raises
+    `clock` is the one by which points that are predicted badly are found, `beside` are points beside the grid. Raises
     ValueError for a folder of something else, and for a plan with which nothing can be measured.
     """
     began = time.monotonic()
     campaign = prepared(engine, vocabulary, about, folder, plan, look=look, say=say)
-    campaign.points += [point for point in extra if point not in campaign.points and campaign.limits.allow(point)]
+    campaign.points += [point for point in beside if point not in campaign.points and campaign.limits.allow(point)]
     journal = campaign.journal
     if ceilings is not None and not journal.of("ceilings"):
         journal.write(kind="ceilings", **ceilings())
@@ -72,7 +75,8 @@ def measure(
     if done < plan.rounds:
         say(f"out of time after {done} of {plan.rounds} rounds; the same command goes on from here")
     if done:
-        until(campaign.adapt(lambda: left_out(by_point(journal.lines, clock)), batch=8), began + plan.seconds)
+        adapting = campaign.adapt(lambda: left_out(by_point(journal.lines, clock)), batch=8)
+        until(islice(adapting, plan.extra), began + plan.seconds)
     journal.write(kind="end", at=campaign.at, rounds=done)
     journal.close()
     return journal
@@ -94,7 +98,9 @@ def prepared(
     points = grid(limits, plan.factor)
     if not any(point.kind == "decode" for point in points) or not any(point.kind == "chunk" for point in points):
         raise ValueError(f"{len(bench.numbers)} pages and {limits.longest} positions hold no grid; expected more")
-    written = {"plan": {key: value for key, value in asdict(plan).items() if key not in ("seconds", "rounds")}}
+    written = {
+        "plan": {key: value for key, value in asdict(plan).items() if key not in ("seconds", "rounds", "extra")}
+    }
     return Campaign(
         bench,
         Journal(folder, about | written),

@@ -33,6 +33,9 @@ def measure(
     ],
     seconds: Annotated[float, typer.Option(help="For everything after the engine is open.")] = 240.0,
     rounds: Annotated[int, typer.Option(min=1, help="Visits of every point, at most.")] = 5,
+    extra: Annotated[
+        int | None, typer.Option(min=0, help="Visits beyond the rounds, at most; as many as there is time for.")
+    ] = None,
     slots: Annotated[int, typer.Option(min=1, help="Rows of the largest step.")] = 16,
     token_budget: Annotated[int, typer.Option(min=8, help="Positions of the largest step.")] = 256,
     longest: Annotated[int, typer.Option(min=64, help="Positions of the longest sequence.")] = 1024,
@@ -72,7 +75,9 @@ def measure(
             seed=seed,
             weights=weights,
         )
-        plan = Plan(slots, token_budget, rounds, ragged=ragged, factor=factor, seconds=seconds, seed=seed)
+        plan = Plan(
+            slots, token_budget, rounds, ragged=ragged, factor=factor, seconds=seconds, extra=extra, seed=seed
+        )
         journal = measure_model(model, options, out, plan, say)
     except (CannotRun, ValueError) as error:
         raise BadInput(str(error)) from None

@@ -38,7 +38,7 @@ def assert_same(ours, theirs):
     assert ours.sha256() == theirs.sha256()
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(scenarios())
 def test_the_driver_on_a_fake_engine_writes_the_simulators_log(scenario):
     log = replayed(scenario)

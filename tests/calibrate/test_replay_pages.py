@@ -63,7 +63,7 @@ def run(scenario):
     return device
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
+@settings(derandomize=True, deadline=None, max_examples=150)
 @given(scenarios(admissions=("optimistic", "optimistic", "ratio", "reserve")))
 def test_every_position_read_is_the_one_written_and_every_page_is_in_one_place(scenario):
     device = run(scenario)

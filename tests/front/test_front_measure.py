@@ -22,7 +22,7 @@ CONFIG = {
     "max_position_embeddings": 512,
     "torch_dtype": "float32",
 }
-SMALL = ("--slots", 4, "--token-budget", 32, "--longest", 128, "--ragged", 4, "--device", "cpu")
+SMALL = ("--factor", 1.5, "--slots", 4, "--token-budget", 32, "--longest", 128, "--ragged", 4, "--device", "cpu")
 
 
 @pytest.fixture
@@ -42,7 +42,9 @@ def test_measure_goes_on_where_it_stopped_and_fit_makes_a_profile(model, tmp_pat
     out = tmp_path / "run"
     assert command("measure", "--model", model, "--out", out, "--rounds", 1, "--seconds", 0.1, *SMALL) == 0
     first = read_lines(out)
-    assert command("measure", "--model", model, "--out", out, "--rounds", 2, "--seconds", 6, *SMALL) == 0
+    assert (
+        command("measure", "--model", model, "--out", out, "--rounds", 2, "--seconds", 90, "--extra", 4, *SMALL) == 0
+    )
     lines = read_lines(out)
     assert lines[: len(first)] == first
     assert len(lines) > len(first)
