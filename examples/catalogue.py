@@ -29,6 +29,7 @@ POLICIES: tuple[str | dict[str, Any], ...] = (
     {"least_slack": {"tenants": {"code": {"within": "2s"}}}},
     "hrrn",
     "mlfq",
+    {"mlfq": {"preemptive": True}},
     "longest_prefix",
     "vtc",
     {"vtc": {"lift": False}},

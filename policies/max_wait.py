@@ -74,9 +74,9 @@ class MaxWait(Wrapper):
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When the oldest becomes overdue, or the order it wraps may change its answer."""
         arrival, _ = self.longest_wait()
-        if now - arrival > self.max_wait:
-            return None, None
         until, steps = super().next_change(now, step)
+        if now - arrival > self.max_wait:
+            return (until, steps) if self.preempts else (None, None)
         return sooner(until, arrival + self.max_wait + 1), steps
 
 

@@ -44,6 +44,7 @@ own = {
         "ratio": st.sampled_from([2, 4]),
         "levels": st.sampled_from([1, 3]),
         "prompt_tokens": st.sampled_from([1, 8]),
+        "preemptive": st.booleans(),
     },
     "vtc": {
         "weights": st.sampled_from([{}, {"a": 2, "b": 1.5}]),

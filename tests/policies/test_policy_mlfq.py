@@ -1,7 +1,7 @@
 """Multi-level feedback with skip-join."""
 
 import pytest
-from sim_stories import engine, happenings, job, run
+from sim_stories import engine, happenings, job, run, times
 
 from policies.mlfq import Levels, MultiLevelFeedback
 from policies.registry import build
@@ -57,6 +57,25 @@ def test_one_that_has_used_up_its_quantum_returns_a_level_below(quantum, third):
     order = build("mlfq", {"quantum": quantum, "prompt_tokens": 1}, 0)
     log = run(requests, engine(slots=2, pages=6, page_size=1, order=order))
     assert served(log)[2] == third
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_preemptive_a_quantum_that_is_used_up_is_a_slot_given_up(swap):
+    # Quanta of 4, 8 and the rest. "a" has used up its 4 at 4 and is of level 1: "b", of level 0, takes its slot. At 8
+    # "b" is of level 1 too, and "a", which came before it, goes on. "c" comes at 9, of level 0, and goes at once, to 11.
+    # "a" has 5 by then and its 12 at 18; "b" has 8 more to come, at 26. What is recomputed fits the step of a token.
+    order = build("mlfq", {"quantum": 4, "ratio": 2, "levels": 3, "prompt_tokens": 1, "preemptive": True}, 0)
+    requests = [job("a", 12), job("b", 12), job("c", 2, arrival=9)]
+    log = run(requests, engine(slots=1, order=order, swap=swap))
+    assert [(event.who, event.time) for event in happenings(log, "admitted")] == [
+        ("a", 0),
+        ("b", 4),
+        ("a", 8),
+        ("c", 9),
+        ("a", 11),
+        ("b", 18),
+    ]
+    assert times(log, "finished") == {"a": 18, "b": 26, "c": 11}
 
 
 @pytest.mark.parametrize("option", ["quantum", "ratio", "levels", "prompt_tokens"])
