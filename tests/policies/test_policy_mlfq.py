@@ -62,7 +62,7 @@ def test_one_that_has_used_up_its_quantum_returns_a_level_below(quantum, third):
 @pytest.mark.parametrize("swap", [False, True])
 def test_preemptive_a_quantum_that_is_used_up_is_a_slot_given_up(swap):
     # Quanta of 4, 8 and the rest. "a" has used up its 4 at 4 and is of level 1: "b", of level 0, takes its slot. At 8
-    # "b" is of level 1 too, and "a", which came before it, goes on. "c" comes at 9, of level 0, and goes at once, to 11.
+    # "b" is of level 1 too, and "a", which came before it, goes on. "c", of level 0, comes at 9 and goes at once.
     # "a" has 5 by then and its 12 at 18; "b" has 8 more to come, at 26. What is recomputed fits the step of a token.
     order = build("mlfq", {"quantum": 4, "ratio": 2, "levels": 3, "prompt_tokens": 1, "preemptive": True}, 0)
     requests = [job("a", 12), job("b", 12), job("c", 2, arrival=9)]
