@@ -2,7 +2,9 @@
 
 All terms but one are linear in their coefficients, so for a given crossing (the number of tokens at which arithmetic
 takes as long as the weight pass) the best non-negative coefficients are found exactly; the crossing is searched.
-Residuals are relative to what is predicted, not to what was measured: noise then biases nothing. Knows no file.
+Residuals are relative to what was measured, so a step that was stretched by something else (a busy host, a collection
+of garbage) weighs little: the fit leans to undisturbed steps, and plain noise of sigma makes it about sigma^2 low.
+Knows no file.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ Floats = NDArray[np.float64]
 
 LINEAR = ("host", "weight_pass", "per_context_token", "per_chunk", "per_chunk_work", "per_sequence")
 TERMS = (*LINEAR, "per_token")
-PASSES = 3
-"""Times that residuals are weighted anew by the prediction; it no longer moves after the second."""
 BLOCKS = 40
 """Consecutive parts of the log that the bootstrap draws from: neighbouring steps are alike."""
 FEWEST = 20
@@ -131,18 +131,12 @@ class Problem:
         """
         design = self.design(crossing)
         often = np.ones(len(design)) if times is None else np.sqrt(times)
-        scale, loss = self.measured, 0.0
-        found = np.zeros(len(LINEAR))
-        for _ in range(PASSES):
-            rows = design * (often / scale)[:, None]
-            length = np.maximum(np.sqrt((rows**2).sum(axis=0)), np.finfo(np.float64).tiny)
-            gram, aim = (rows / length).T @ (rows / length), (rows / length).T @ (often * self.measured / scale)
-            root = np.linalg.cholesky(gram + 1e-12 * np.eye(len(LINEAR)))
-            solution, _ = nnls(root.T, np.linalg.solve(root, aim))
-            found = solution / length
-            scale = np.maximum(design @ found, 1.0)
-            loss = float((often**2 * (self.measured / scale - 1) ** 2).sum())
-        return found, loss
+        rows = design * (often / self.measured)[:, None]
+        length = np.maximum(np.sqrt((rows**2).sum(axis=0)), np.finfo(np.float64).tiny)
+        gram, aim = (rows / length).T @ (rows / length), (rows / length).T @ often
+        root = np.linalg.cholesky(gram + 1e-12 * np.eye(len(LINEAR)))
+        found = nnls(root.T, np.linalg.solve(root, aim))[0] / length
+        return found, float(((rows @ found - often) ** 2).sum())
 
     def crossing(self) -> float:
         """The best number of tokens at which arithmetic takes as long as the weight pass."""

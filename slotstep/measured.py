@@ -52,6 +52,10 @@ class Run:
         """The scenario's way from client to engine, ns."""
         return self.scenario.clients.delay if self.scenario.clients is not None else 0
 
+    def priced(self, cost: Roofline, delay: Nanoseconds) -> Scenario:
+        """The scenario at this cost, from this distance."""
+        return at_cost(at_distance(self.scenario, delay), cost)
+
     def result(
         self, cost: Roofline | None = None, delay: Nanoseconds | None = None, first: int | None = None
     ) -> Result:

@@ -70,10 +70,13 @@ def test_with_noise_the_mean_step_comes_back_and_the_truth_lies_in_its_intervals
     assert low * 0.8 < HIDDEN.per_context_token < high * 1.2
 
 
-def test_noise_does_not_make_steps_look_shorter(mixed: pd.DataFrame) -> None:
-    # Relative to the measurement, a least-squares fit of noise of 30% would be about 9% low.
-    found = from_steps.fit(noisy(mixed, 0.3)).cost
-    assert predicted(found, mixed).mean() == pytest.approx(mixed["duration_ns"].mean(), rel=0.03)
+def test_steps_that_others_stretched_weigh_little(mixed: pd.DataFrame) -> None:
+    lot = np.random.default_rng(2)
+    stretched = noisy(mixed, 0.05)
+    hit = lot.random(len(mixed)) < 0.05
+    stretched.loc[hit, "duration_ns"] *= 4
+    found = predicted(from_steps.fit(stretched).cost, mixed)
+    assert found.mean() == pytest.approx(mixed["duration_ns"].mean(), rel=0.05)  # the mean of all is 15% longer
 
 
 def test_steps_that_only_decode_cannot_tell_the_host_from_the_weights() -> None:

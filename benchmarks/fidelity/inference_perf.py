@@ -1,0 +1,155 @@
+"""An instrumented vLLM on H100s, three models: fitted on the codegen run of each, the model's other runs predicted.
+
+    python -m benchmarks.fidelity.inference_perf DATA
+
+And by transfer: the coefficients of Qwen3-14B (`benchmarks.fidelity.tenants`) carried by shape to Llama-2-7B on the
+same GPU, with only the host term fitted, on the codegen run. Overloaded runs (reasoning) are predicted too.
+
+Prompts begin with a system prompt whose length is known; which of the 9 to 23 a request has is not. As each is soon
+in the prefix cache, all requests are given the same one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.fidelity.rows import Row
+from benchmarks.fidelity.runs import ENGINES, Judged, judge, judged_table, part_of
+from calibrate.from_log import LogFit, fit
+from calibrate.known_models import anatomy
+from calibrate.profile import named
+from calibrate.transfer import carried
+from sim.cost import Roofline
+from slotstep import measured
+from slotstep.measured import Run
+
+SUITE = "inference-perf, vLLM on H100"
+TRANSFER = "transfer by shape, Qwen3-14B to Llama-2-7B"
+FOLDER = "traces/gt_h100_inference_perf"
+FITTED_ON = "codegen"
+OVERLOADED = "reasoning"
+MODELS = ("llama-2-7b", "llama-2-70b", "mixtral-8x7b")
+PARTS = ((0, 150), (600, 720))
+"""Seconds of the fitted runs that are used: some of each of their two rates."""
+PAGE = 16
+BOUNDS = {("e2e_s", "p50"): 0.05}
+TRANSFER_BOUNDS = {("e2e_s", "mean"): 0.10}
+COLUMNS = (
+    ("ttft_s", "p50"), ("ttft_s", "p99"), ("tpot_s", "p50"), ("e2e_s", "mean"), ("e2e_s", "p50"), ("e2e_s", "p99"),
+    ("throughput", "1/s"),
+)  # fmt: skip
+PROFILE = "h100-qwen3-14b-vllm"
+
+
+def runs(data: Path) -> dict[str, list[Run]]:
+    """The runs of each model, each on an engine with the pages of its log."""
+    experiments = json.loads((data / FOLDER / "experiments.json").read_text())
+    pages = {each["experiment"]: each["config"]["kv_blocks_total_gpu"] for each in experiments}
+    shared = {each["experiment"]: each["client_profile"]["data"]["shared_prefix"] for each in experiments}
+    found: dict[str, list[Run]] = {model: [] for model in MODELS}
+    for file in sorted((data / FOLDER).glob("*.csv.gz")):
+        name = file.name.removesuffix(".csv.gz")
+        model = next(model for model in MODELS if model in name)
+        blocks = f"engine.num_gpu_blocks={pages[name]}"
+        (run,) = measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks])
+        found[model].append(with_prefix(run, shared[name]["system_prompt_len"]))
+    return found
+
+
+def with_prefix(run: Run, tokens: int) -> Run:
+    """The run with prompts that have so many first tokens in common, and an engine that finds them."""
+    common = tuple(f"system {page}" for page in range(tokens // PAGE))
+    asked = [
+        replace(
+            request,
+            blocks=(*common, *(f"{request.id} {page}" for page in range(len(common), -(-request.prompt // PAGE)))),
+            block_size=PAGE,
+        )
+        for request in run.made.requests
+    ]
+    engine = run.scenario.engine.model_copy(update={"prefix_cache": True, "share": "tenant"})
+    scenario = run.scenario.model_copy(update={"engine": engine})
+    return replace(run, scenario=scenario, made=replace(run.made, requests=asked))
+
+
+def fitted(of_model: Sequence[Run]) -> LogFit:
+    """The fit to two parts of the model's codegen run."""
+    (run,) = (run for run in of_model if FITTED_ON in run.name)
+    return fit([part_of(run, *part) for part in PARTS], starts=2, draws=50)
+
+
+def transferred(of_model: Sequence[Run]) -> LogFit:
+    """Qwen3-14B's coefficients at Llama-2-7B's shape, with a host term fitted to the codegen run."""
+    given = named(PROFILE)
+    cost = given.cost()
+    assert isinstance(cost, Roofline)
+    start = carried(cost, anatomy("qwen3-14b"), anatomy("llama-2-7b"))
+    delay = int(given.content["details"]["client_delay_ns"])
+    (run,) = (run for run in of_model if FITTED_ON in run.name)
+    return fit([part_of(run, *part) for part in PARTS], start=start, delay=delay, free=["host"], starts=1, draws=50)
+
+
+def predictions(
+    suite: str, of_model: Sequence[Run], found: LogFit, bounds: dict[tuple[str, str], float]
+) -> list[Judged]:
+    """Every run of a model, predicted whole; an overloaded one has no bounds."""
+    made = []
+    for run in of_model:
+        part = "overloaded" if OVERLOADED in run.name else "fitted in part" if FITTED_ON in run.name else "held out"
+        made.append(
+            judge(suite, run, part, found.cost, found.delay, {} if part == "overloaded" else bounds, "codegen")
+        )
+    return made
+
+
+def survivors(of_model: Sequence[Run], found: LogFit) -> str:
+    """How many requests timed out in the overloaded runs, measured and predicted."""
+    lines = ""
+    for run in of_model:
+        if OVERLOADED in run.name:
+            result = run.result(found.cost, found.delay)
+            late = int((run.frame["status"] == "timed_out").sum())
+            lost = int((~run.frame["replayed"]).sum())
+            said = int((result.requests["status"] == "timed_out").sum())
+            lines += (
+                f"- {run.name}: {late:,} of {len(run.frame):,} timed out when measured, {lost:,} of them without "
+                f"lengths and so not replayed; of the {len(result.requests):,} replayed {said:,} are predicted to. "
+                "Those who are missing were served for a while: nothing is concluded from this run.\n"
+            )
+    return lines
+
+
+def terms(found: LogFit) -> str:
+    """The fitted terms in one line."""
+    each = [f"{name} {getattr(found.cost, name, found.delay):.4g} ns" for name in found.free]
+    return f"fitted in {found.cpu_s:.0f} s of CPU time: {', '.join(each)}"
+
+
+def report(data: Path) -> tuple[str, list[Row]]:
+    """The two sections of docs/fidelity.md, and every row."""
+    by_model = runs(data)
+    text, rows = "", []
+    for model, of_model in by_model.items():
+        found = fitted(of_model)
+        judged = predictions(SUITE, of_model, found, BOUNDS)
+        rows += [row for each in judged for row in each.rows]
+        text += f"{model}, {terms(found)}.\n\n{judged_table(judged, COLUMNS)}\n{survivors(of_model, found)}\n"
+    llama = by_model["llama-2-7b"]
+    found = transferred(llama)
+    judged = predictions(TRANSFER, llama, found, TRANSFER_BOUNDS)
+    rows += [row for each in judged for row in each.rows]
+    text += f"### {TRANSFER}\n\nBound: mean E2E 10%; {terms(found)}.\n\n{judged_table(judged, COLUMNS)}"
+    return text, rows
+
+
+def main() -> None:
+    """Print the sections."""
+    print(report(Path(sys.argv[1]))[0])
+
+
+if __name__ == "__main__":
+    main()

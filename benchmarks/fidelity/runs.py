@@ -1,0 +1,82 @@
+"""Measured runs predicted and judged: rows of single statistics, and a line per run against its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.fidelity.rows import Row
+from calibrate.cell import Cell
+from sim.cost import Roofline
+from slotstep.measured import Run
+from slotstep.validation import held
+
+ENGINES = Path(__file__).parent / "engines"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A predicted run: its rows, its part (fitted or held out), and which of the bounds it misses."""
+
+    run: str
+    part: str
+    rows: tuple[Row, ...]
+    misses: tuple[str, ...]
+
+
+def judge(
+    suite: str, run: Run, part: str, cost: Roofline, delay: int, bounds: Mapping[tuple[str, str], float], fitted: str
+) -> Judged:
+    """A run predicted whole at a cost, every metric by itself, and the bounds (metric, statistic) that it misses."""
+    priced = replace(run, scenario=run.priced(cost, delay))
+    found = held(priced).content
+    rows = [
+        Row(suite, run.name, metric, statistic, of[statistic]["measured"], of[statistic]["predicted"], fitted)
+        for metric, of in found["metrics"].items()
+        for statistic in ("mean", "p50", "p99")
+    ]
+    pace = found["requests_per_s"]
+    rows.append(Row(suite, run.name, "throughput", "1/s", pace["measured"], pace["predicted"], fitted))
+    errors = {(row.metric, row.statistic): row.error for row in rows}
+    misses = tuple(
+        f"{metric.removesuffix('_s')} {statistic} {errors[metric, statistic]:+.1%}"
+        for (metric, statistic), bound in bounds.items()
+        if (metric, statistic) in errors and abs(errors[metric, statistic]) > bound
+    )
+    return Judged(run.name, part, tuple(rows), misses)
+
+
+def judged_table(judged: Sequence[Judged], columns: Sequence[tuple[str, str]]) -> str:
+    """A line per run: the errors of the columns (metric, statistic), and what it misses."""
+    heads = [
+        f"{metric.removesuffix('_s').upper() if metric.endswith('_s') else metric} {which}"
+        for metric, which in columns
+    ]
+    lines = ["| run | | " + " | ".join(heads) + " | misses |", "|---|---|" + "---:|" * len(columns) + "---|"]
+    for each in judged:
+        errors = {(row.metric, row.statistic): row.error for row in each.rows}
+        cells = [f"{errors[column]:+.1%}" if column in errors else "" for column in columns]
+        lines.append(f"| {each.run} | {each.part} | " + " | ".join(cells) + f" | {', '.join(each.misses)} |")
+    return "\n".join(lines) + "\n"
+
+
+def part_of(run: Run, start_s: float, end_s: float) -> Cell:
+    """The requests of a run that were sent between two instants, by themselves, as a cell to fit.
+
+    The engine is taken to be empty when the part begins; the last of it are not compared (`Cell.settled`).
+    """
+    arrivals = pd.Series([request.arrival for request in run.made.requests])
+    chosen = (arrivals >= start_s * 1e9) & (arrivals < end_s * 1e9)
+    first = int(arrivals[chosen].min())
+    asked = [
+        replace(request, arrival=request.arrival - first)
+        for request, inside in zip(run.made.requests, chosen, strict=True)
+        if inside
+    ]
+    ids = {request.id for request in asked}
+    part = replace(run, made=replace(run.made, requests=asked), frame=run.frame[run.frame["id"].isin(ids)])
+    cell = part.cell()
+    return replace(cell, name=f"{run.name}, {start_s:g} to {end_s:g} s")

@@ -1,0 +1,168 @@
+"""vLLM 0.23.0 on one H100, Qwen3-14B, tenants at several rates: fitted on three cells, every other one predicted.
+
+    python -m benchmarks.fidelity.tenants DATA [PROFILE.yaml]
+
+With a second argument the profile that is shipped is written there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.fidelity.runs import ENGINES, Judged, judge, judged_table
+from calibrate.devices import DEVICES
+from calibrate.from_log import LogFit, fit
+from calibrate.known_models import anatomy
+from calibrate.profile import Profile, profile
+from calibrate.transfer import Attained, attained
+from sim.cost import Roofline
+from slotstep import measured
+from slotstep.measured import Run
+from slotstep.provenance import coefficients
+
+SUITE = "tenants, vLLM 0.23.0 on H100, Qwen3-14B"
+NAME = "h100-qwen3-14b-vllm"
+FOLDER = "traces/gt_h100_vllm023_tenants"
+FITTED = ("sweep_rate__agg_2rps__vanilla", "sweep_rate__agg_8rps__vanilla", "w5_sweep__agg24")
+BOUNDS = {
+    ("e2e_s", "p50"): 0.03, ("e2e_s", "p99"): 0.05, ("ttft_s", "p50"): 0.05, ("ttft_s", "p99"): 0.10,
+    ("throughput", "1/s"): 0.03,
+}  # fmt: skip
+COLUMNS = (
+    ("ttft_s", "p50"), ("ttft_s", "p99"), ("tpot_s", "p50"), ("e2e_s", "mean"), ("e2e_s", "p50"), ("e2e_s", "p99"),
+    ("throughput", "1/s"),
+)  # fmt: skip
+
+
+def runs(data: Path) -> list[Run]:
+    """All cells."""
+    files = sorted((data / FOLDER).glob("*.trace.csv.gz"))
+    return measured.runs(files, ENGINES / "h100-tenants.yaml")
+
+
+def fitted(cells: Sequence[Run]) -> LogFit:
+    """The fit to the three cells; it sees nothing of the others."""
+    return fit([run.cell() for run in cells if run.name in FITTED], draws=100)
+
+
+def predictions(cells: Sequence[Run], found: LogFit) -> list[Judged]:
+    """Every cell, predicted whole."""
+    return [
+        judge(
+            SUITE, run, "fitted" if run.name in FITTED else "held out", found.cost, found.delay, BOUNDS, "three cells"
+        )
+        for run in cells
+    ]
+
+
+def amplified(cells: Sequence[Run], found: LogFit, name: str) -> float:
+    """By how much the median E2E of a cell grows when every step takes 1% longer, relative."""
+    run = next(run for run in cells if run.name == name)
+    terms = {term: 1.01 * value for term, value in coefficients(found.cost).items()}
+    slower = run.result(replace(found.cost, **terms), found.delay).requests["e2e_s"].median()  # type: ignore[arg-type]
+    return float(slower / run.result(found.cost, found.delay).requests["e2e_s"].median() - 1)
+
+
+def physical(cost: Roofline) -> list[Attained]:
+    """The coefficients as bandwidths and rates of this model on this device."""
+    return attained(cost, anatomy("qwen3-14b"), DEVICES["h100-sxm"])
+
+
+def rates_table(found: LogFit) -> str:
+    """The coefficients as bandwidths and rates, beside the data sheet."""
+    lines = [
+        "| coefficient | ns | 5% to 95% | is | attained | data sheet | share |",
+        "|---|---:|---:|---|---:|---:|---:|",
+    ]
+    known = {each.term: each for each in physical(found.cost)}
+    for term, (low, high) in found.intervals.items():
+        value = getattr(found.cost, term, found.delay)
+        row = f"| {term} | {value:,.4g} | {low:,.4g} to {high:,.4g} "
+        if term in known:
+            each = known[term]
+            share = each.value / each.sheet
+            row += f"| {each.what} | {each.value / 1e12:.2f}e12 | {each.sheet / 1e12:.2f}e12 | {share:.0%} |"
+        else:
+            row += "| | | | |"
+        lines.append(row)
+    return "\n".join(lines) + "\n"
+
+
+def shipped(found: LogFit, judged: Sequence[Judged]) -> Profile:
+    """The profile of the fit; residuals are mean sizes of relative errors over the cells."""
+    residuals = {
+        f"{part.replace(' ', '_')}_{metric.removesuffix('_s')}_{statistic}": mean(
+            [abs(row.error) for each in judged if each.part == part for row in each.rows
+             if (row.metric, row.statistic) == (metric, statistic)]
+        )
+        for part in ("fitted", "held out")
+        for metric, statistic in (("ttft_s", "p50"), ("e2e_s", "p50"), ("e2e_s", "p99"))
+    }  # fmt: skip
+    return profile(
+        {"roofline": coefficients(found.cost)},
+        name=NAME,
+        device="H100 SXM",
+        memory=80 * 2**30,
+        software={"vllm": "0.23.0"},
+        model={"name": "qwen3-14b", **{k: v for k, v in anatomy("qwen3-14b").described().items() if k != "name"}},
+        dtype="bfloat16",
+        tensor_parallel=1,
+        page_size=16,
+        date="2026-11-30",
+        method="fitted to measured requests of three serving runs (2/s, 8/s, saturated) with the simulator inside "
+        "the fit; residuals are mean sizes of relative errors over runs",
+        residuals=residuals,
+        source="per-request measurements published in inference-sim/residency-vllm@2641b576210e",
+        licence="the measurements have no licence and are not part of this; the coefficients are ours",
+        range={"sequences": 256, "context": 288608, "tokens": 8192, "position": 4224},
+        not_included=[
+            f"{found.delay / 1e6:.2g} ms between client and engine, once per request (clients.delay)",
+            "attention of prompts by itself: prompts in the fitted runs had one length, 1024 tokens",
+        ],
+        details={
+            "client_delay_ns": found.delay,
+            "intervals": {name: [float(f"{bound:.4g}") for bound in both] for name, both in found.intervals.items()},
+            "not_identified": found.lines(),
+        },
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of values that are there."""
+    return sum(values) / len(values)
+
+
+def report(data: Path) -> tuple[str, LogFit, list[Judged]]:
+    """The section of docs/fidelity.md, the fit, and every prediction."""
+    cells = runs(data)
+    found = fitted(cells)
+    judged = predictions(cells, found)
+    unseen = [each for each in judged if each.part == "held out"]
+    met = sum(not each.misses for each in unseen)
+    text = (
+        f"Fitted on {', '.join(FITTED)} (of each, what ended before its 2,000th request was sent) in "
+        f"{found.cpu_s:.0f} s of CPU time; every other cell is predicted. Bounds: E2E p50 3%, p99 5%; TTFT p50 5%, "
+        "p99 10%; throughput 3%. "
+        f"{met} of {len(unseen)} unseen cells are within all of them.\n\n{judged_table(judged, COLUMNS)}\n"
+        f"{rates_table(found)}\n" + "".join(f"- {line}\n" for line in found.lines())
+    )
+    for each in judged:
+        if each.misses:
+            grown = amplified(cells, found, each.run)
+            text += f"- {each.run}: steps that take 1% longer make its median E2E {grown:.1%} longer.\n"
+    return text, found, judged
+
+
+def main() -> None:
+    """Print the section; write the profile if a file is named."""
+    text, found, judged = report(Path(sys.argv[1]))
+    print(text)
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(shipped(found, judged).text())
+
+
+if __name__ == "__main__":
+    main()
