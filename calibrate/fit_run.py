@@ -97,6 +97,8 @@ def fit(
 ) -> Fitted:
     """A curve of a measurement's lines. The clock is the CPU's where it was read, else the wall's.
 
+    Where decodes ran as captured graphs (`graphs` in `about`), the curve pads its tokens to their sizes.
+
     Raises ValueError for a clock that was not read, and for too little to fit.
     """
     chosen = clock or ("cpu" if contention(lines) is not None else "wall")
@@ -107,6 +109,8 @@ def fit(
     else:
         found = fit_roofline(points[~points["held_out"]], hold_out=0.0, draws=20).cost
         coefficients = {key: value for key, value in asdict(found).items() if isinstance(value, float) and value}
+    if about.get("graphs"):
+        coefficients["graph_sizes"] = list(about["graphs"])
     made = curve(form, coefficients)
     bounds = [line for line in lines if line["kind"] == "ceilings"]
     ceilings = {key: value for key, value in bounds[-1].items() if key != "kind"} if bounds else None

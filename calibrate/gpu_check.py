@@ -22,66 +22,22 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from calibrate.engine import CannotRun
 from calibrate.fit_run import Fitted, fit
+from calibrate.gpu_scale import MICRO, SCALES, Scale, anchor, requests
 from calibrate.journal import read_about, read_lines, write_whole
 from calibrate.live import replay
 from calibrate.measure import Plan, measure
 from calibrate.opening import EngineOptions, open_engine
 from calibrate.order import ByArrival
-from calibrate.points import Point
 from calibrate.prompts import prompts
 from calibrate.shape import DType, ModelShape, model_shape
 from calibrate.trial import Subject, Trial, judged
 from sim.clients import OpenLoop
 from sim.pages import NumberedPool
 from sim.policy import Policy
-from sim.request import SECOND, Request
+from sim.request import Request
 from sim.scheduler import Scheduler
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much of everything.
-
-    anchor  batch and context of the decode that the aims are about
-    rate    requests a second, for `lasts` seconds
-    """
-
-    device: Literal["cpu", "cuda"]
-    dtypes: tuple[DType, ...]
-    backends: tuple[str, ...]
-    batches: tuple[int, ...]
-    contexts: tuple[int, ...]
-    page_sizes: tuple[int, ...]
-    slots: int
-    token_budget: int
-    longest: int
-    pages: int | None
-    seconds: float
-    extra: int | None
-    rounds: int
-    anchor: tuple[int, int]
-    rate: float
-    lasts: float
-    prompt: float
-    output: float
-    tolerance: float
-
-
-FULL = Scale(
-    "cuda", ("bfloat16", "float32"), ("triton", "torch", "flashinfer"), (1, 16, 64, 128), (512, 2048, 4096), (16, 32),
-    128, 2048, 8192, None, 150.0, None, 4, (64, 2048), 20.0, 45.0, 512.0, 128.0, 0.03,
-)  # fmt: skip
-TINY = Scale(
-    "cpu", ("float32",), ("torch", "triton", "flashinfer"), (2,), (64,), (16,),
-    4, 48, 160, 200, 90.0, 8, 1, (4, 64), 12.0, 2.0, 24.0, 8.0, 0.2,
-)  # fmt: skip
-SCALES = {"full": FULL, "tiny": TINY}
-MICRO = ModelShape("micro", 2, 128, 384, 4, 2, 32, 1000, dtype="float32", longest=512)
-"""What the rehearsal runs, unless told otherwise."""
 
 
 @dataclass
@@ -180,12 +136,6 @@ def measured(check: Check, engine: Any, about: dict[str, Any], bounds: Any, look
     return {"visits": len(journal.of("visit")), "skipped": journal.of("skip"), "end": journal.of("end")[-1]}
 
 
-def anchor(scale: Scale) -> Point:
-    """The decode that the aims are about."""
-    batch, context = scale.anchor
-    return Point("decode", (context,) * batch)
-
-
 def fit_of(check: Check, fitted: list[Fitted]) -> dict[str, Any]:
     """A profile of what was measured, into profile.yaml; and the figures of the anchor."""
     folder = check.out / "measured"
@@ -243,20 +193,6 @@ def validated(check: Check, engine: Any, fitted: Fitted) -> dict[str, Any]:
     found: Trial = judged(subject, fitted, first, second, pacing, scale.tolerance)
     print("\n".join(found.judgement.lines()), flush=True)
     return found.judgement.told() | {"requests": len(asked), "steps": first.log.steps, "host": first.pace.summary()}
-
-
-def requests(scale: Scale) -> list[Request]:
-    """Poisson arrivals, lognormal lengths of coefficient of variation 1; the same every time."""
-    stream = np.random.default_rng(0)
-    count = max(2, round(scale.rate * scale.lasts))
-    arrivals = np.cumsum(stream.exponential(1 / scale.rate, count))
-    sigma = np.sqrt(np.log(2.0))
-    lengths = [stream.lognormal(np.log(mean) - sigma**2 / 2, sigma, count) for mean in (scale.prompt, scale.output)]
-    most = scale.longest // 2 - 1
-    return [
-        Request(str(n), round(at * SECOND), int(np.clip(prompt, 1, most)), int(np.clip(output, 1, most)))
-        for n, (at, prompt, output) in enumerate(zip(arrivals, *lengths, strict=True))
-    ]
 
 
 def cached(tokens: Callable[[Request], array[int]]) -> Callable[[Request], array[int]]:

@@ -64,6 +64,15 @@ def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
     return ceilings(device, dtype, options.threads)  # type: ignore[arg-type]  # a shape's dtype is one
 
 
+def on_gpu(device: str) -> bool:
+    """Whether a device of this name is a GPU; where there is no torch, that is for the engine to say."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    return device == "cuda" or (device == "auto" and torch.cuda.is_available())
+
+
 def folder_of(path: Path) -> Path:
     """A folder that holds a measurement; raises ValueError, one line, for one that does not."""
     if not (path / LINES).is_file():

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Model = Annotated[str, typer.Option(metavar="NAME", help="A named model (tiny, llama-3.1-8b, ...) or a config.json.")]
 
 
+SIZES = {False: (16, 256, 1024), True: (128, 2048, 8192)}
+"""Rows and positions of the largest step, positions of the longest sequence: on a CPU, on a GPU."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the group `slotstep calibrate`."""
     app.command()(measure)
@@ -36,9 +40,11 @@ def measure(
     extra: Annotated[
         int | None, typer.Option(min=0, help="Visits beyond the rounds, at most; as many as there is time for.")
     ] = None,
-    slots: Annotated[int, typer.Option(min=1, help="Rows of the largest step.")] = 16,
-    token_budget: Annotated[int, typer.Option(min=8, help="Positions of the largest step.")] = 256,
-    longest: Annotated[int, typer.Option(min=64, help="Positions of the longest sequence.")] = 1024,
+    slots: Annotated[int | None, typer.Option(min=1, help="Rows of the largest step; 16, on a GPU 128.")] = None,
+    token_budget: Annotated[
+        int | None, typer.Option(min=8, help="Positions of the largest step; 256 or 2048.")
+    ] = None,
+    longest: Annotated[int | None, typer.Option(min=64, help="Of the longest sequence; 1024 or 8192.")] = None,
     page_size: Annotated[int, typer.Option(min=1, max=128, help="Positions in a page.")] = 16,
     pages: Annotated[
         int | None, typer.Option(min=1, help="Of the cache; as many as fit and the steps can use.")
@@ -55,12 +61,14 @@ def measure(
     """Time an engine's steps on this machine: decodes, chunks, mixed and ragged ones, by every clock there is."""
     from calibrate.engine import CannotRun
     from calibrate.measure import Plan
-    from calibrate.measure_model import measure_model
+    from calibrate.measure_model import measure_model, on_gpu
     from calibrate.opening import EngineOptions
     from slotstep.result import prepare
     from traces.errors import BadInput
 
     prepare(out)
+    sizes = SIZES[on_gpu(device)]
+    slots, token_budget, longest = slots or sizes[0], token_budget or sizes[1], longest or sizes[2]
     try:
         options = EngineOptions(
             device=device,

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from calibrate.gates import attention_gate, engine_gate
-from calibrate.gpu_check import FULL, TINY, Check, anchor, requests
+from calibrate.gpu_check import Check
+from calibrate.gpu_scale import FULL, TINY, anchor, requests
 from calibrate.gpu_summary import markdown
 from calibrate.points import Limits, grid
 from calibrate.profile import read

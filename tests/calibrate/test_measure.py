@@ -13,6 +13,7 @@ from calibrate.campaign import Campaign, all_points
 from calibrate.clock import FakeClock
 from calibrate.engine import OutOfMemory
 from calibrate.fake import SyntheticEngine
+from calibrate.fit_run import fit
 from calibrate.grid_fit import errors, left_out, residuals, tabulate
 from calibrate.journal import Journal, read_lines
 from calibrate.measured import by_point, contention, drift_of
@@ -24,6 +25,7 @@ from sim.table import table
 TRUE = Roofline(
     weight_pass=5e6, per_token=2e4, per_context_token=60.0, per_chunk_work=2.0, per_sequence=1e4, host=5e5
 )
+ABOUT = {"device": "none", "model": {"name": "synthetic"}, "dtype": "none", "page_size": 16}
 LIMITS = Limits(batch=32, tokens=512, longest=2048, pages=4000, page_size=16)
 
 
@@ -118,6 +120,18 @@ def test_a_device_that_waits_for_its_longest_row_is_found_out():
     even = campaign()
     finish(even.rounds(1))
     assert tabulate(by_point(even.journal.lines, "device")).get("raggedness", 0) < 0.01
+
+
+def test_decodes_that_ran_padded_are_predicted_padded():
+    made = campaign()
+    finish(made.rounds(1))
+    found = fit(made.journal.lines, {"graphs": [1, 2, 4, 8, 16, 64]}, clock="device")
+    cost = found.profile(ABOUT, "padded", "2026-01-01").cost()
+    assert cost.graph_sizes == (1, 2, 4, 8, 16, 64)
+    assert cost.dense(64) > cost.dense(32)
+    for batch, size in ((3, 4), (20, 64)):
+        shape = Point("decode", (0,) * batch).to_shape()
+        assert cost.step(shape) == round(cost.dense(size) + cost.decode.base(batch))
 
 
 def test_a_point_left_out_is_predicted_by_its_neighbours():
