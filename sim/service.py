@@ -168,8 +168,8 @@ class Service:
         self.open -= 1
         self.trail.end(self.env.now, journey.number, kind, reason)
         if self.clients.react and not journey.fresh:
-            finished = kind == Kind.FINISHED and journey.seq is not None
-            self.clients.ended(journey.seq if finished and journey.seq else Sequence(journey.request, -1))
+            whole = journey.seq if kind == Kind.FINISHED else None
+            self.clients.ended(whole or Sequence(journey.request, -1))
 
     # ------------------------------------------------------------------ ends
 

@@ -49,6 +49,9 @@ DRAWN = (np.arange(1000) + 0.5) / 1000
 """The quantiles of a law of lengths that stand for it."""
 
 if TYPE_CHECKING:
+    from sim.clients import Clients
+    from sim.events import EventLog
+    from sim.trail import Trail
     from slotstep.fleet import Station
     from slotstep.machine import Engine
     from slotstep.scenario import Scenario
@@ -73,41 +76,10 @@ def run(
     caches = [made.pool for _, made in chain(*stations) if isinstance(made.pool, PrefixPool)]
     engines = [scenario.engine, *(each.engine for each, _ in chain(*stations))]
     alike = len({str(warmth.identity(each)) for each in engines}) == 1
-    if scenario.engine.warm is not None:
-        with scenario.blamed("engine.warm: "):
-            if not alike:
-                raise ValueError("the replicas' engines differ; expected caches whose pages are alike")
-        held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(caches))
-        for pool, contents in zip(caches, held, strict=True):
-            pool.warm(contents)
+    warm_up(scenario, caches, alike)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, gcd(*(each.page_size for each in engines)))
-    again = None if scenario.clients is None else scenario.clients.retry
-    trail = None
-    if cluster.plain and again is None:
-        price = cost(scenario)
-        logs = simulate_cluster(
-            senders,
-            [(made, price) for _, made in stations[0]],
-            router(scenario, cluster),
-            macro=scenario.engine.macro,
-            progress=progress,
-        )
-    else:
-        with scenario.blamed("cluster: "):
-            served = serve(
-                senders,
-                [
-                    Pool([(made, cost(each)) for each, made in members], router(scenario, station))
-                    for members, station in zip(stations, cluster.stations, strict=True)
-                ],
-                retry=failures.retry(again, scenario.seed),
-                outages=failures.outages(cluster, scenario.seed),
-                transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
-                macro=scenario.engine.macro,
-                progress=progress,
-            )
-        logs, trail = served.logs, served.trail
+    logs, trail = operate(scenario, stations, senders, progress)
     return Result(
         scenario,
         logs,
@@ -117,6 +89,50 @@ def run(
         counts(senders),
         trail,
     )
+
+
+def warm_up(scenario: Scenario, caches: Sequence[PrefixPool], alike: bool) -> None:
+    """Fill the caches with what another run left, if the scenario says so.
+
+    Raises BadInput for a file that is none, and for engines that could not all use it.
+    """
+    if scenario.engine.warm is None:
+        return
+    with scenario.blamed("engine.warm: "):
+        if not alike:
+            raise ValueError("the replicas' engines differ; expected caches whose pages are alike")
+    held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(caches))
+    for pool, contents in zip(caches, held, strict=True):
+        pool.warm(contents)
+
+
+def operate(
+    scenario: Scenario,
+    stations: Sequence[Sequence[tuple[Scenario, Scheduler]]],
+    senders: Clients,
+    progress: Callable[[int], None] | None,
+) -> tuple[list[EventLog], Trail | None]:
+    """The logs of a run, and what happened between them where that is more than one way to one replica.
+
+    `stations`: for each pool, the scenario and the scheduler of its replicas.
+    """
+    cluster = scenario.cluster
+    again = None if scenario.clients is None else scenario.clients.retry
+    usual = cost(scenario)
+    priced = [[(made, usual if each is scenario else cost(each)) for each, made in members] for members in stations]
+    before_each = [router(scenario, station) for station in cluster.stations]
+    if cluster.plain and again is None:
+        return simulate_cluster(senders, priced[0], before_each[0], scenario.engine.macro, progress), None
+    served = serve(
+        senders,
+        [Pool(members, before) for members, before in zip(priced, before_each, strict=True)],
+        retry=failures.retry(again, scenario.seed),
+        outages=failures.outages(cluster, scenario.seed),
+        transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
+        macro=scenario.engine.macro,
+        progress=progress,
+    )
+    return served.logs, served.trail
 
 
 def replicas(scenario: Scenario, station: Station) -> list[Scenario]:
