@@ -24,6 +24,7 @@ from calibrate.driver import Driver
 from calibrate.engine import Engine
 from calibrate.fake import FakeExecutor
 from calibrate.fit_run import Fitted, Form, fit
+from calibrate.journal import LINES
 from calibrate.judge import Judgement, figures, relative, teacher_forced
 from calibrate.live import Pacing, Replayed, replay
 from calibrate.measure import Plan, prepared, until
@@ -79,6 +80,8 @@ def trial(
 
     Raises ValueError for a plan that measures nothing, CannotRun as `replay`.
     """
+    if folder is not None and (folder / LINES).exists():
+        raise ValueError(f"{folder}: holds a measurement; expected a new folder, to measure beside this replay")
     campaign = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
     interleaved = pacing == "cpu" and subject.scheduler().depth == 1
     measured_by = "cpu" if pacing == "cpu" else "wall"

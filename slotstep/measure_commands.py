@@ -45,7 +45,10 @@ def measure(
         int | None, typer.Option(min=8, help="Positions of the largest step; 256 or 2048.")
     ] = None,
     longest: Annotated[int | None, typer.Option(min=64, help="Of the longest sequence; 1024 or 8192.")] = None,
-    page_size: Annotated[int, typer.Option(min=1, max=128, help="Positions in a page.")] = 16,
+    page_size: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=128, help="Positions in a page, or 16. Repeated: each into a folder in DIR."),
+    ] = None,
     pages: Annotated[
         int | None, typer.Option(min=1, help="Of the cache; as many as fit and the steps can use.")
     ] = None,
@@ -69,28 +72,31 @@ def measure(
     prepare(out)
     sizes = SIZES[on_gpu(device)]
     slots, token_budget, longest = slots or sizes[0], token_budget or sizes[1], longest or sizes[2]
-    try:
-        options = EngineOptions(
-            device=device,
-            dtype=dtype,
-            attention=attention,
-            page_size=page_size,
-            pages=pages,
-            memory_fraction=memory_fraction,
-            slots=slots,
-            token_budget=token_budget,
-            longest=longest,
-            seed=seed,
-            weights=weights,
-        )
-        plan = Plan(
-            slots, token_budget, rounds, ragged=ragged, factor=factor, seconds=seconds, extra=extra, seed=seed
-        )
-        journal = measure_model(model, options, out, plan, say)
-    except (CannotRun, ValueError) as error:
-        raise BadInput(str(error)) from None
-    visits, skipped = journal.of("visit"), journal.of("skip")
-    say(f"{len(visits)} visits of {len({line['name'] for line in visits})} steps, {len(skipped)} skipped; in {out}")
+    for size in page_size or [16]:
+        folder = out if len(page_size or ()) < 2 else out / f"page-{size}"
+        try:
+            options = EngineOptions(
+                device=device,
+                dtype=dtype,
+                attention=attention,
+                page_size=size,
+                pages=pages,
+                memory_fraction=memory_fraction,
+                slots=slots,
+                token_budget=token_budget,
+                longest=longest,
+                seed=seed,
+                weights=weights,
+            )
+            plan = Plan(
+                slots, token_budget, rounds, ragged=ragged, factor=factor, seconds=seconds, extra=extra, seed=seed
+            )
+            journal = measure_model(model, options, folder, plan, say)
+        except (CannotRun, ValueError) as error:
+            raise BadInput(str(error)) from None
+        visits, skipped = journal.of("visit"), journal.of("skip")
+        steps = len({line["name"] for line in visits})
+        say(f"{len(visits)} visits of {steps} steps, {len(skipped)} skipped; in {folder}")
 
 
 def fit(

@@ -25,6 +25,7 @@ from sim.events import Kind
 from slotstep import scenario
 from slotstep.cli import main
 from slotstep.trial import validate
+from traces.errors import BadInput
 
 COST = Roofline(
     weight_pass=1e6, per_token=9e3, per_context_token=500, per_chunk_work=20, per_sequence=3e3, per_page=7
@@ -108,6 +109,8 @@ def test_on_the_synthetic_engine_busy_time_is_within_two_percent(tmp_path):
     assert found.simulated.ended == 60
     assert about["clock"] == "cpu"
     assert (tmp_path / "measured" / "samples.jsonl").exists()
+    with pytest.raises(BadInput, match="expected a new folder"):
+        validate(scenario.parse(STORY), "synthetic", folder=tmp_path / "measured")
 
 
 def test_a_prediction_of_another_engine_is_beyond(monkeypatch):

@@ -77,6 +77,14 @@ def test_measure_goes_on_where_it_stopped_and_fit_makes_a_profile(model, tmp_pat
     assert read(tmp_path / "r.yaml").cost().host >= 1e6
 
 
+def test_several_page_sizes_are_measured_each_into_its_own_folder(model, tmp_path):
+    out = tmp_path / "run"
+    words = ["--page-size", 8, "--page-size", 32, "--rounds", 1, "--seconds", 0.1, "--extra", 0]
+    assert command("measure", "--model", model, "--out", out, *words, *SMALL) == 0
+    found = {folder.name: json.loads((folder / "about.json").read_text())["page_size"] for folder in out.iterdir()}
+    assert found == {"page-8": 8, "page-32": 32}
+
+
 def test_a_folder_of_another_measurement_is_refused(model, tmp_path, capsys):
     out = tmp_path / "run"
     assert command("measure", "--model", model, "--out", out, "--rounds", 1, "--seconds", 0.1, *SMALL) == 0
