@@ -46,7 +46,8 @@ NESTED = {
     "tokens": "prompt output computed recomputed cached padding lost",
     "rates": "finished_per_s output_tokens_per_s",
     **dict.fromkeys(
-        ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "max_itl_s", "client_wait_s"), "n mean p50 p90 p95 p99 max"
+        ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "max_itl_s", "client_wait_s"),
+        "n censored_share mean p50 p90 p95 p99 max",
     ),
 }
 
@@ -104,7 +105,8 @@ def test_a_run_names_the_predictor_its_policy_uses(capsys: pytest.CaptureFixture
 
 def test_statistics_without_samples_are_null(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "run", EXAMPLES / "pages.yaml")
-    assert found["tpot_s"] == {"n": 0, **dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"))}
+    nothing = dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"))
+    assert found["tpot_s"] == {"n": 0, "censored_share": 0.0, **nothing}
 
 
 def test_settings_and_policy_of_the_command_line_count(capsys: pytest.CaptureFixture[str]) -> None:
