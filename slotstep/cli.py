@@ -24,6 +24,7 @@ from slotstep import (
     profile_commands,
     replay_commands,
     report_commands,
+    study_commands,
     sweep_commands,
     trace_commands,
     validate_commands,
@@ -56,6 +57,7 @@ app.command()(check_commands.check)
 app.command()(watch_commands.watch)
 trace_commands.register(traces_app)
 sweep_commands.register(app)
+app.command()(study_commands.study)
 capacity_commands.register(app)
 
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]

@@ -116,7 +116,7 @@ class Progress:
         self.meter.total = tally.total - tally.before
         self.meter(tally.done)
         now = time.monotonic()
-        if not sys.stderr.isatty() and tally.done and now - self.said >= EVERY:
+        if not sys.stderr.isatty() and tally.done > 1 and now - self.said >= EVERY:
             self.said = now
             ended = tally.before + tally.done
             left = (now - self.began) / tally.done * (tally.total - ended)

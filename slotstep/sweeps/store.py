@@ -69,9 +69,17 @@ class Store:
         return self.runs / f"{run}.parquet"
 
     def table(self) -> pa.Table:
-        """All rows there are, sorted by the axes and then by name."""
+        """All rows there are, sorted by the axes and then by name.
+
+        Raises BadInput for rows with other columns, which another version of slotstep wrote.
+        """
         parts = [pq.read_table(path) for path in sorted(self.runs.glob("*.parquet"))]
-        whole = pa.concat_tables([row.table([], self.kinds), *parts])
+        try:
+            whole = pa.concat_tables([row.table([], self.kinds), *parts])
+        except pa.ArrowInvalid:
+            raise BadInput(
+                f"{self.runs}: has rows with other columns, of another version of slotstep; expected those of one"
+            ) from None
         return whole.sort_by([(name, "ascending") for name in (*self.axes, "run")])
 
     def frame(self) -> pd.DataFrame:

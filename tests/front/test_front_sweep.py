@@ -163,6 +163,13 @@ def test_a_directory_holds_one_sweep_which_may_grow(tmp_path: Path) -> None:
         here({"scenario": TINY, "grid": {"engine.slots": [1]}}, tmp_path)
 
 
+def test_rows_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
+    here({"scenario": TINY, "seeds": 2}, tmp_path)
+    pd.DataFrame({"run": ["old"], "status": ["ended"]}).to_parquet(tmp_path / "runs" / "old.parquet", index=False)
+    with pytest.raises(BadInput, match="has rows with other columns, of another version of slotstep"):
+        store.opened(tmp_path).table()
+
+
 MANY = {"scenario": TINY, "grid": {"policy": ["fcfs", "sjf"]}, "seeds": 100}
 
 

@@ -1,0 +1,72 @@
+"""How much of the held pages has no token in it, and what that costs, against the page size.
+
+Theory: the last page of a sequence is half empty, so of pages of P positions (P - 1) / 2 are lost for every sequence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from reports import ink
+from reports.statistics.intervals import Estimate, mean
+from reports.studies import panel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIZE = "engine_page_size"
+
+
+def waste(frame: pd.DataFrame) -> dict[int, Estimate]:
+    """The share of the held positions without a token, by page size."""
+    lost = 1 - frame["pages_mean_live_fraction"]
+    return {int(size): mean(group.to_numpy(float)) for size, group in lost.groupby(frame[SIZE])}
+
+
+def theory(frame: pd.DataFrame) -> dict[int, float]:
+    """The same from the mean number of live positions per sequence, measured where a page is one position."""
+    single = frame[frame[SIZE] == 1]
+    running = (single["slot_seconds_decode"] + single["slot_seconds_prefill"]) / single["makespan_s"]
+    each = float((single["pages_mean_used"] / running).mean())
+    return {int(size): ((size - 1) / 2) / (each + (size - 1) / 2) for size in sorted(frame[SIZE].unique())}
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Waste with theory, and what it costs: mean TTFT and preemptions."""
+    figure = ink.figure(9.5, 3.1)
+    lost, wait, evicted = figure.subplots(1, 3)
+    panel.name(lost, "waste", "", "page size, positions", "held positions without a token, %")
+    line = panel.line(lost, 0, [(size, each) for size, each in waste(frame).items()], 100)
+    (marks,) = lost.plot(
+        list(theory(frame)),
+        [100 * each for each in theory(frame).values()],
+        color=ink.FAINT,
+        linestyle="none",
+        marker="x",
+    )
+    ink.legend(lost, [line, marks], ["simulated", "(P - 1) / 2 a sequence"], loc="upper left")
+    panel.name(wait, "mean TTFT", "", "page size, positions", "seconds")
+    panel.line(wait, 1, list(panel.over_seeds(frame, SIZE, "ttft_s_mean").items()))
+    panel.name(evicted, "preemptions", "", "page size, positions", "in 1,000 requests")
+    thousand = frame.assign(each=1000 * frame["preemptions"] / frame["requests_injected"])
+    panel.line(evicted, 2, list(panel.over_seeds(thousand, SIZE, "each").items()))
+    sizes = sorted(int(size) for size in frame[SIZE].unique())
+    for axes in (lost, wait, evicted):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def lines(frame: pd.DataFrame) -> list[str]:
+    """Waste, theory, TTFT and preemptions by page size."""
+    expected, simulated = theory(frame), waste(frame)
+    ttft = panel.over_seeds(frame, SIZE, "ttft_s_mean")
+    evicted = panel.over_seeds(frame, SIZE, "preemptions")
+    return [
+        f"pages of {size:3}: {each.value:5.1%} waste (theory {expected[size]:5.1%}), "
+        f"mean TTFT {ttft[size].value:.2f} s, {evicted[size].value:.0f} preemptions"
+        for size, each in simulated.items()
+    ]

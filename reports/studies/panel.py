@@ -1,0 +1,63 @@
+"""What the figures of studies share: means over seeds with their intervals, lines through them, axes with names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from reports import ink
+from reports.statistics.intervals import Estimate, mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def over_seeds(frame: pd.DataFrame, by: str, value: str) -> dict[Any, Estimate]:
+    """The mean of a column with its interval over the runs, for each value of another column in its order."""
+    return {key: mean(group[value].to_numpy(float)) for key, group in frame.groupby(by, sort=True)}
+
+
+def line(axes: Axes, place: int, points: Sequence[tuple[float, Estimate]], scale: float = 1.0) -> Line2D:
+    """A line through estimates, each with a bar for its interval; `scale` multiplies the values."""
+    colour, dashes = ink.line(place)
+    ordered = sorted(points, key=lambda point: point[0])
+    x = [at for at, _ in ordered]
+    y = [scale * found.value for _, found in ordered]
+    reach = np.array([scale * min(found.high - found.value, found.value) for _, found in ordered])
+    axes.errorbar(x, y, yerr=reach, color=colour, linestyle="none", elinewidth=0.8, capsize=2)
+    (drawn,) = axes.plot(x, y, color=colour, linestyle=dashes, marker=".", markersize=4, linewidth=1.3)
+    return drawn
+
+
+def hollow(axes: Axes, place: int, points: Sequence[tuple[float, float]]) -> None:
+    """Rings over points of a line that are of runs whose queue grows."""
+    axes.plot(
+        [x for x, _ in points],
+        [y for _, y in points],
+        marker="o",
+        markersize=6,
+        markerfacecolor="white",
+        markeredgecolor=ink.line(place)[0],
+        linestyle="none",
+    )
+
+
+def name(axes: Axes, title: str, remark: str, across: str, up: str) -> None:
+    """Title and axes of a panel."""
+    ink.bare(axes, "left", "bottom")
+    ink.title(axes, title, remark)
+    axes.set_xlabel(across, fontsize=ink.SMALL, color=ink.STRONG)
+    axes.set_ylabel(up, fontsize=ink.SMALL, color=ink.STRONG)
+
+
+def choice(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options of a choice as its column holds it: `fcfs`, `{"sjf": {"error": 0.5}}`."""
+    if not text.startswith("{"):
+        return text, {}
+    ((name_, options),) = json.loads(text).items()
+    return name_, options

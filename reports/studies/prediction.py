@@ -1,0 +1,61 @@
+"""Latency against how wrong the predictions of output length are, as a multiple of first come, first served.
+
+The multiple is taken seed by seed, on the same requests: a seed's luck is in both and not in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from reports import ink
+from reports.statistics.intervals import Estimate, mean
+from reports.studies import panel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = {"e2e_s_mean": "mean E2E", "ttft_s_p99": "p99 TTFT"}
+BASE = "fcfs"
+
+
+def multiples(frame: pd.DataFrame, column: str) -> dict[str, list[tuple[float, Estimate]]]:
+    """By policy: the error of its predictions, and the column over that of BASE in the same seed."""
+    base = frame[frame["policy"] == BASE].set_index("seed")[column]
+    points: dict[str, list[tuple[float, Estimate]]] = {}
+    for text, group in frame[frame["policy"] != BASE].groupby("policy", sort=True):
+        name, options = panel.choice(str(text))
+        ratio = group.set_index("seed")[column] / base
+        label = f"{name}, preemptive" if options.get("preemptive") else name
+        points.setdefault(label, []).append((float(options["error"]), mean(ratio.to_numpy(float))))
+    return {name: sorted(each, key=lambda point: point[0]) for name, each in points.items()}
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """A line for each policy; at 1 it is what it would be without predictions."""
+    figure = ink.figure(8, 3.2)
+    for axes, (column, title) in zip(figure.subplots(1, 2), COLUMNS.items(), strict=True):
+        panel.name(axes, title, "", "error of predictions (sigma of its logarithm)", f"times that of {BASE}")
+        axes.axhline(1, color=ink.FAINT, linewidth=0.8, linestyle=(0, (2, 2)))
+        handles: dict[str, Any] = {}
+        for place, (name, each) in enumerate(multiples(frame, column).items()):
+            handles[name] = panel.line(axes, place, each)
+        axes.set_ylim(bottom=0)
+    ink.legend(figure, list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+    return figure
+
+
+def lines(frame: pd.DataFrame) -> list[str]:
+    """The multiples by policy and error, with their intervals."""
+    said = []
+    middle, tail = (multiples(frame, column) for column in COLUMNS)
+    for name, each in middle.items():
+        for (error, first), (_, second) in zip(each, tail[name], strict=True):
+            said.append(f"{name:16} error {error:3g}: mean E2E {shown(first)}, p99 TTFT {shown(second)} of {BASE}'s")
+    return said
+
+
+def shown(found: Estimate) -> str:
+    """A multiple with its interval."""
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
