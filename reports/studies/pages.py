@@ -65,8 +65,10 @@ def lines(frame: pd.DataFrame) -> list[str]:
     expected, simulated = theory(frame), waste(frame)
     ttft = panel.over_seeds(frame, SIZE, "ttft_s_mean")
     evicted = panel.over_seeds(frame, SIZE, "preemptions")
+    grown = frame["queue_grows"].astype(float).groupby(frame[SIZE]).mean()
     return [
         f"pages of {size:3}: {each.value:5.1%} waste (theory {expected[size]:5.1%}), "
         f"mean TTFT {ttft[size].value:.2f} s, {evicted[size].value:.0f} preemptions"
+        + ("  unstable" if grown[size] >= 0.5 else "")
         for size, each in simulated.items()
     ]
