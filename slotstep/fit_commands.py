@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    import pandas as pd
+from slotstep import fit_text
 
+if TYPE_CHECKING:
     from calibrate.from_log import LogFit
-    from calibrate.from_steps import StepFit
-    from calibrate.identify import Identified
-    from sim.cost import Curve, Roofline
+    from sim.cost import Roofline
     from slotstep.measured import Run
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE.yaml", help="Write the profile here.")]
@@ -74,22 +72,22 @@ def from_steps(
             method=f"relative non-negative least squares on {len(found.errors):,} steps of an engine's own log",
             source=f"a log of {len(read):,} steps",
             residuals={key: abs(value) for key, value in residuals.items()},
-            range=visited(read),
+            range=fit_text.visited(read),
             not_included=["what happens between steps and outside the engine"],
-            details=confidence(found.intervals, found.identified.lines()),
+            details=fit_text.confidence(found.intervals, found.identified.lines()),
         )
         keep(made.text(), out)
     if as_json:
         print_json(
             {
-                "cost": coefficients(found.cost),
-                **confidence(found.intervals, found.identified.lines()),
+                "cost": fit_text.coefficients(found.cost),
+                **fit_text.confidence(found.intervals, found.identified.lines()),
                 **found.residuals,
             }
         )
         return
-    print(step_lines(found))
-    show(coefficient_table(found.cost, found.intervals, found.identified))
+    print(fit_text.step_lines(found))
+    show(fit_text.coefficient_table(found.cost, found.intervals, found.identified))
 
 
 def from_log(
@@ -125,17 +123,20 @@ def from_log(
         keep(log_profile(found, runs, of, out.stem), out)
     if as_json:
         told = {
-            "cost": coefficients(found.cost),
+            "cost": fit_text.coefficients(found.cost),
             "delay": found.delay,
             "free": list(found.free),
             "cpu_s": found.cpu_s,
         }
-        spread = confidence(found.intervals, found.lines())
+        spread = fit_text.confidence(found.intervals, found.lines())
         print_json(told | spread | {"errors": json.loads(found.errors.to_json(orient="records"))})
         return
     print(f"fitted in {found.cpu_s:.0f} s of CPU time; predicted over measured:")
-    show(error_table(found.errors), coefficient_table(found.cost, found.intervals, found.identified, found.delay))
-    for line in found.lines():
+    show(
+        fit_text.error_table(found.errors),
+        fit_text.coefficient_table(found.cost, found.intervals, found.identified, found.delay),
+    )
+    for line in [*fit_text.rate_lines(found.cost, of), *found.lines()]:
         print(line)
 
 
@@ -192,80 +193,9 @@ def log_profile(found: LogFit, runs: Sequence[Run], of: Mapping[str, Any], name:
         residuals=residuals,
         range=None,
         not_included=["the way between client and engine, which the scenario gives as clients.delay"],
-        details={"client_delay_ns": found.delay, **confidence(found.intervals, found.lines())},
+        details={"client_delay_ns": found.delay, **fit_text.confidence(found.intervals, found.lines())},
     )
     return made.text()
-
-
-def error_table(errors: pd.DataFrame) -> Any:
-    """Predicted over measured latencies less 1, a row per run and part."""
-    from rich import box
-    from rich.table import Column, Table
-
-    columns = [("ttft_s", "p50"), ("ttft_s", "p99"), ("tpot_s", "p50"), ("e2e_s", "p50"), ("e2e_s", "p99")]
-    heads = [f"{metric.removesuffix('_s').upper()} {statistic}" for metric, statistic in columns]
-    right = [Column(name, justify="right", no_wrap=True) for name in ("n", *heads)]
-    table = Table(Column("run", overflow="fold"), Column("part", no_wrap=True), *right, box=box.SIMPLE)
-    for (run, part), rows in errors.groupby(["cell", "part"], sort=False):
-        known = rows.set_index(["metric", "statistic"])["error"]
-        cells = [f"{known[column]:+.1%}" if column in known.index else "" for column in columns]
-        table.add_row(str(run), str(part), f"{rows['n'].max():,}", *cells)
-    return table
-
-
-def visited(steps: Any) -> dict[str, float]:
-    """The largest values among the steps, as a profile states its range."""
-    tokens = steps["decodes"] + steps["chunk_tokens"]
-    return {
-        "sequences": int((steps["decodes"] + steps["chunks"]).max()),
-        "context": int(steps["context"].max()),
-        "tokens": int(tokens.max()),
-    }
-
-
-def step_lines(found: StepFit) -> str:
-    """How good a fit to steps is, in words."""
-    lines = []
-    for name, of in found.residuals.items():
-        if of["n"]:
-            lines.append(
-                f"{name.replace('_', ' ')}: {of['n']:,} steps, each {of['mean_abs']:.1%} off on average, "
-                f"one in ten by {of['p90_abs']:.1%} or more, median {of['median']:+.1%}"
-            )
-    return "\n".join(lines + found.identified.lines())
-
-
-def coefficients(cost: Curve) -> dict[str, float]:
-    """A curve's coefficients that are not 0, ns."""
-    from slotstep.provenance import coefficients as rounded
-
-    return rounded(cost)
-
-
-def confidence(intervals: Mapping[str, tuple[float, float]], said: Sequence[str]) -> dict[str, Any]:
-    """Intervals of the coefficients and what the data do not tell, as plain values."""
-    return {
-        "intervals": {name: [float(f"{bound:.4g}") for bound in bounds] for name, bounds in intervals.items()},
-        "not_identified": list(said),
-    }
-
-
-def coefficient_table(
-    cost: Curve, intervals: Mapping[str, tuple[float, float]], identified: Identified, delay: float = 0.0
-) -> Any:
-    """Each fitted coefficient with its interval, `delay` beside them; those that the data do not fix are marked."""
-    from rich import box
-    from rich.table import Column, Table
-
-    from slotstep.units import text
-
-    right = [Column(name, justify="right", no_wrap=True) for name in ("value", "5%", "95%")]
-    table = Table(Column("coefficient", no_wrap=True), *right, "", box=box.SIMPLE)
-    loose = {*identified.unseen, *identified.unsure, *(name for group in identified.tied for name in group)}
-    for name, (low, high) in intervals.items():
-        shown = [text(float(f"{value:.4g}")) for value in (getattr(cost, name, delay), low, high)]
-        table.add_row(name, *shown, "not identified" if name in loose else "")
-    return table
 
 
 def keep(content: str, out: Path) -> None:

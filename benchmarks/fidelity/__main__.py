@@ -58,7 +58,8 @@ def of_closed_loop(data: Path) -> str:
 
 def of_cpu(data: Path) -> str:
     """vLLM on a CPU."""
-    return pivoted(vllm_cpu.rows(data))
+    work, rows = vllm_cpu.report(data)
+    return pivoted(rows) + work
 
 
 SUITES: Mapping[str, tuple[str, Callable[[Path], str]]] = {

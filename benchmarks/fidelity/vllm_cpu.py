@@ -25,6 +25,7 @@ from benchmarks.fidelity.rows import Row, compared, markdown
 from calibrate.from_steps import StepFit, fit
 from sim.cost import Roofline
 from slotstep.provenance import coefficients
+from slotstep.result import Result
 from traces import steps as step_logs
 
 SUITE = "vLLM 0.32.0 on a CPU, on the clock of CPU time"
@@ -96,13 +97,28 @@ def fitted(steps: pd.DataFrame) -> StepFit:
     return fit(steps[mine].reset_index(drop=True), hold_out=0.0)
 
 
-def predicted(
-    data: Path, on: Clock, cost: Roofline
-) -> dict[str, tuple[dict[str, list[float]], dict[str, list[float]]]]:
-    """Latencies of each run on the clock of CPU time, s: measured and simulated, in order of arrival.
+@dataclass(frozen=True)
+class Prediction:
+    """All runs on the clock of CPU time, by arrival: `whose` each request is, both sides, and the simulation.
 
     One engine served the runs one after the other, and its prefix cache went on: so does the simulated one.
     """
+
+    whose: NDArray[np.str_]
+    measured: pd.DataFrame
+    result: Result
+
+    def of(self, run: str) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+        """The latencies of one run, s: measured and simulated."""
+        one, other = (
+            {metric: frame[metric].to_numpy(np.float64)[self.whose == run].tolist() for metric in METRICS}
+            for frame in (self.measured, self.result.requests)
+        )
+        return one, other
+
+
+def predicted(data: Path, on: Clock, cost: Roofline) -> Prediction:
+    """The runs of the log, simulated at this cost."""
     asked = [{**each, "run": name} for name, requests in runs(data).items() for each in requests]
     asked.sort(key=lambda each: float(each["sent"]))
     times = {name: on.at(np.array([each[name] for each in asked])) for name in ("sent", "first", "last")}
@@ -121,25 +137,41 @@ def predicted(
     ]
     terms = {name: f"{value}ns" for name, value in coefficients(cost).items()}
     scenario = slotstep.parse({"workload": {"requests": requests}, "engine": ENGINE, "cost": {"roofline": terms}})
-    simulated = scenario.run().requests
-    found = {}
-    for name in dict.fromkeys(each["run"] for each in asked):
-        mine = np.array([each["run"] == name for each in asked])
-        one, other = (
-            {metric: frame[metric].to_numpy(np.float64)[mine].tolist() for metric in METRICS}
-            for frame in (measured, simulated)
+    return Prediction(np.array([each["run"] for each in asked]), measured, scenario.run())
+
+
+def work(steps: pd.DataFrame, found: Prediction) -> str:
+    """Steps and busy seconds of each run, measured and simulated, and for how long requests came."""
+    lines = (
+        "\n| run | steps | simulated | busy s | simulated | requests came for s |\n|---|---:|---:|---:|---:|---:|\n"
+    )
+    simulated, requests = found.result.steps, found.result.requests
+    for name in dict.fromkeys(found.whose.tolist()):
+        mine = steps[steps["ids"].map(lambda ids, name=name: any(f"trace:{name}-" in each for each in ids))]
+        sent = requests.loc[found.whose == name, "queued_ns"].astype(np.int64)
+        until = int(requests.loc[found.whose == name, "ended_ns"].max())
+        inside = simulated[(simulated["start_ns"] >= sent.min()) & (simulated["start_ns"] < until)]
+        busy = [frame["duration_ns"].sum() / 1e9 for frame in (mine, inside)]
+        lines += (
+            f"| {name.partition(':')[0]} requests/s | {len(mine)} | {len(inside)} | {busy[0]:.1f} | {busy[1]:.1f} "
+            f"| {(sent.max() - sent.min()) / 1e9:.1f} |\n"
         )
-        found[name] = (one, other)
-    return found
+    return lines
 
 
 def rows(data: Path) -> list[Row]:
     """Every run at the cost of the steps of the first."""
+    return report(data)[1]
+
+
+def report(data: Path) -> tuple[str, list[Row]]:
+    """How much both engines did, and the latencies of every run at the cost of the steps of the first."""
     steps, ends = steps_of(data)
+    found = predicted(data, clock(steps, ends), fitted(steps).cost)
     made = []
-    for name, (measured, said) in predicted(data, clock(steps, ends), fitted(steps).cost).items():
-        made += compared(SUITE, f"{name.partition(':')[0]} requests/s", measured, said, "the steps at 2 requests/s")
-    return made
+    for name in dict.fromkeys(found.whose.tolist()):
+        made += compared(SUITE, f"{name.partition(':')[0]} requests/s", *found.of(name), "the steps at 2 requests/s")
+    return work(steps, found), made
 
 
 def main() -> None:

@@ -163,7 +163,12 @@ def test_measured_runs_become_a_profile_and_one_kept_back_is_predicted(
 def test_only_the_host_is_fitted_beside_the_scenarios_other_terms(
     logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["calibrate", "from-log", logs[0], "--scenario", tmp_path / "engine.yaml", "--free", "host", "--json"]
+    about = ["--about=model=llama-3.1-8b", "--about=device=h100-sxm", *ABOUT[2:]]
+    arguments = ["calibrate", "from-log", logs[0], "--scenario", tmp_path / "engine.yaml", "--free", "host"]
+    assert slotstep_exits(*arguments, "--set", "cost.roofline.host=4ms", *about) == 0
+    # 7.5e9 parameters of layers and head, 2 bytes each, in the 10 ms of the scenario
+    assert "weight_pass: weights read, B/s 1.5e12, 45% of the data sheet" in capsys.readouterr().out
+    arguments.append("--json")
     assert slotstep_exits(*arguments, "--set", "cost.roofline.host=4ms") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["cost"]["host"] == pytest.approx(1e6, rel=0.1)
