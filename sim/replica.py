@@ -261,7 +261,7 @@ class Replica:
             return
         elapsed = instant - batch.start
         boundaries = bisect_left(list(accumulate(batch.durations)), elapsed) + 1 if elapsed > 0 else 0
-        kept = boundaries + self.ahead
+        kept = max(1, boundaries + self.ahead)
         if kept < len(batch.durations):
             del batch.durations[kept:]
             if batch is self.flying:
@@ -274,7 +274,7 @@ class Replica:
         boundaries = list(accumulate(batch.durations, initial=0))
         elapsed = self.env.now - batch.start
         ended = bisect_right(boundaries, elapsed) - 1
-        if boundaries[ended] == elapsed:
+        if boundaries[ended] == elapsed and ended + self.ahead:
             del batch.durations[ended + self.ahead :]
             self.run_to_plan(batch)
             return

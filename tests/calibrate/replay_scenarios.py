@@ -32,6 +32,9 @@ OPTIONS = {
 """Where the defaults would make a small story dull."""
 
 POLICIES = tuple(names())
+DISCIPLINES = (
+    {"depth": 1}, {"depth": 2}, {"depth": 2}, {"depth": 2}, {"evict": "after"}, {"evict": "after", "harvest": "next"},
+)  # fmt: skip
 
 
 @dataclass
@@ -137,7 +140,7 @@ def scenarios(
         "swap": share is None and on_demand and draw(st.booleans()),
         "preempt_for_slot": policy == "priority" and draw(st.booleans()),
         "max_model_len": draw(st.sampled_from([None, None, 64])),
-        **draw(st.sampled_from([{"depth": 1}, {"depth": 2}, {"depth": 2}, {"evict": "after"}])),
+        **draw(st.sampled_from(DISCIPLINES)),
     }
     return Scenario(
         requests=asked,

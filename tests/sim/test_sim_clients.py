@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim_stories import engine, job, run, times
 
+from policies.registry import build
 from sim.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.cost import Unit
 from sim.metrics import requests_frame, summary
@@ -124,6 +125,17 @@ def test_macro_steps_change_nothing_for_clients_that_react(sizes, width, depth, 
         return run(far, engine(slots, budget=32, pages=24, page_size=4, depth=depth), Unit(7), macro=macro)
 
     assert log(True).sha256() == log(False).sha256()
+
+
+@pytest.mark.parametrize("macro", [True, False])
+@pytest.mark.parametrize("policy", ["fcfs", "vtc"])
+def test_who_is_sent_by_the_plan_that_found_an_end_enters_with_the_next_one(policy, macro):
+    # Steps of 10. a has its two tokens at 20, rides in the third step, and is found by the plan at 30, which lets c
+    # go on alone for as long as it takes. Only now is b sent, at that very instant: it enters at 40.
+    late = engine(slots=2, evict="after", harvest="next", order=build(policy, {}, seed=0))
+    log = run(Window([job("a", 2), job("c", 30), job("b", 3)], 2), late, Unit(10), macro)
+    assert times(log, "released")["a"] == times(log, "queued")["b"] == 30
+    assert times(log, "admitted") == {"a": 0, "c": 0, "b": 40}
 
 
 def test_a_wide_window_is_an_open_loop():
