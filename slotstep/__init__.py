@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slotstep.engine import compare
+    from slotstep.replications import replicate
     from slotstep.result import Result
     from slotstep.scenario import Scenario, load, parse
     from slotstep.sweeps.grid import load as load_grid
     from slotstep.sweeps.sweep import sweep
     from traces.errors import BadInput
 
-__all__ = ["BadInput", "Result", "Scenario", "compare", "load", "load_grid", "parse", "sweep"]
+__all__ = ["BadInput", "Result", "Scenario", "compare", "load", "load_grid", "parse", "replicate", "sweep"]
 
 HOMES = {
     "BadInput": "traces.errors",
@@ -31,6 +32,7 @@ HOMES = {
     "load": "slotstep.scenario",
     "load_grid": "slotstep.sweeps.grid",
     "parse": "slotstep.scenario",
+    "replicate": "slotstep.replications",
     "sweep": "slotstep.sweeps.sweep",
 }
 
