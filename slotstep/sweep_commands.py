@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from slotstep.sweeps.sweep import Tally
 
-EVERY = 10.0
+EVERY = 60.0
 """Seconds between two lines of progress where there is no terminal."""
 
 HEADLINES = {
