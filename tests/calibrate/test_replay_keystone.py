@@ -99,7 +99,7 @@ def test_another_depth_writes_another_log():
     @settings(derandomize=True, deadline=None, max_examples=30)
     @given(scenarios(policies=("fcfs",), admissions=("optimistic",)))
     def tried(scenario):
-        modes = scenario.modes | {"evict": "before"}
+        modes = scenario.modes | {"evict": "before", "harvest": "step"}
         one, two = (replace(scenario, modes=modes | {"depth": depth}) for depth in (1, 2))
         differs.append(replayed(one).sha256() != simulated(two).sha256())
 

@@ -71,7 +71,9 @@ def test_the_shapes_of_a_log_are_those_that_were_run(made):
     """But for recomputed single tokens, which the log does not tell from decodes, and pages shared by a cache."""
     clock = FakeClock()
     executor = Seen(COST, clock)
-    made = replace(made, share=None, modes={key: value for key, value in made.modes.items() if key != "evict"})
+    made = replace(
+        made, share=None, modes={key: value for key, value in made.modes.items() if key not in ("evict", "harvest")}
+    )
     scheduler = made.scheduler()
     scheduler.decoders.watch()
     log = Driver(made.clients(), scheduler, executor, clock).run()
