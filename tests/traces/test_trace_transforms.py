@@ -1,6 +1,7 @@
 """Requests to requests: exact division of time, prefixes and slices."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -147,3 +148,12 @@ def test_every_request_is_as_likely_as_any_other():
     # Each is in a stretch with probability 0.1, ten stretches, 200 draws.
     assert all(150 < count < 260 for count in counts.values())
     assert min(counts[place] for place in (1, 2, 99, 100)) > 150
+
+
+def test_a_session_in_two_stretches_is_two():
+    one = [replace(request, session="s", think=5) for request in at(0, 10, 20, 30)]
+    drawn = resample(one, 10, Stream(3, "resample"))
+    by_stretch = {request.id.partition("#")[2] for request in drawn}
+    assert {request.session for request in drawn} == {f"s#{stretch}" for stretch in by_stretch}
+    assert len(by_stretch) > 1
+    assert {request.session for request in resample(at(0, 10), 10, Stream(3, "resample"))} == {at(0)[0].session}
