@@ -101,7 +101,8 @@ def resample(requests: Sequence[Request], length: Nanoseconds, stream: Stream) -
     The circular block bootstrap (Politis and Romano 1992): a stretch may begin anywhere and goes on at the start
     where it reaches the end, so each request is as likely as any other; what lies together within `length` stays
     together. As many stretches as fit the time from 0 to the last arrival, at least one. The request `a` in the
-    third stretch is `a#3`, and so is its session: one that is cut by an end is another beyond it. Raises BadInput for a length below 1 ns, or when no request is left.
+    third stretch is `a#3`, and so is its session: one that is cut by an end is another beyond it.
+    Raises BadInput for a length below 1 ns, or when no request is left.
     """
     whole_within("resample", length, least=1, most=LATEST)
     span = requests[-1].arrival + 1 if requests else 1
