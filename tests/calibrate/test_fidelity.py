@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fidelity import inference_perf, tenants, vllm_cpu
+from benchmarks.fidelity import tenants, vllm_cpu
 from benchmarks.fidelity.__main__ import main, pivoted, put
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, judge, part_of
@@ -58,13 +58,6 @@ def test_a_part_of_a_run_is_a_cell_of_its_own(data: Path) -> None:
     assert len(cell.measured) == cell.requests
     settled = cell.settled(cell.requests // 2)
     assert 0 < len(settled) <= cell.requests // 2
-
-
-def test_prompts_that_begin_alike_are_found_in_the_cache(data: Path) -> None:
-    file = data / inference_perf.FOLDER / "20260217-155451-llama-2-7b-tp1-codegen.csv.gz"
-    (run,) = measured.runs([file], ENGINES / "h100-inference-perf.yaml", ["workload.first=60"])
-    found = inference_perf.with_prefix(run, 100).result()
-    assert found.summary["tokens"]["cached"] == 59 * 96  # six whole pages of 16, for all but the first
 
 
 def test_the_table_has_a_line_per_run_with_errors_and_what_was_measured() -> None:
