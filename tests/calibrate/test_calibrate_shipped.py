@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -55,13 +54,6 @@ def errors(run: operators.Measured, data: Path, **settings: float) -> list[Row]:
 
 def test_an_rtx_4090_is_met_within_four_percent_with_nothing_fitted(data: Path) -> None:
     assert [row for row in errors(operators.RUNS[0], data) if abs(row.error) > 0.04] == []
-
-
-def test_a_run_is_simulated_in_less_than_two_seconds_of_cpu_time(data: Path) -> None:
-    scenario = operators.scenario(data, operators.RUNS[0])
-    began = time.process_time()
-    scenario.run()
-    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("name", ["rtx4090-llama-3.1-8b", "rtxpro6000-llama-3.1-8b", "rtxpro6000-qwen3-32b-tp2"])

@@ -58,12 +58,20 @@ def spent(name):
     return (time.process_time() - began) / log.steps
 
 
+def yardstick():
+    """CPU seconds of ten thousand additions: about 0.3 ms where a step was seen to take 0.10 to 0.18 ms."""
+    total, began = 0, time.process_time()
+    for number in range(1_000_000):
+        total += number
+    return (time.process_time() - began) / 100
+
+
 @pytest.mark.parametrize("pool", ["NumberedPool", "NumberedPrefixPool"])
-def test_scheduling_rows_and_bookkeeping_take_less_than_three_tenths_of_a_millisecond_a_step(pool):
-    """In a process of its own, which nobody watches line by line."""
-    words = f"import test_replay_host as here; print(min(here.spent({pool!r}) for _ in range(3)))"
+def test_scheduling_rows_and_bookkeeping_take_less_than_ten_thousand_additions_a_step(pool):
+    """In a process of its own, which nobody watches line by line; both in the same run, whatever the machine."""
+    words = f"from test_replay_host import *; print(min(spent({pool!r}) / yardstick() for _ in range(3)))"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
     run = subprocess.run(
         [sys.executable, "-c", words], cwd=Path(__file__).parent, env=environment, stdout=subprocess.PIPE, check=True
     )
-    assert 0 < float(run.stdout) < 0.3e-3
+    assert 0 < float(run.stdout) < 1
