@@ -528,6 +528,7 @@ def test_a_parquet_table_is_read_by_its_columns(read, tmp_path):
     assert again.report.format == "columns"
     assert again.report.notes == ["blocks without a block size: left out"]
     roles = {"id": "id", "arrival": "arrival_ns:ns", "prompt": "prompt", "output": "output", "blocks": "blocks:512"}
+    roles |= {"session": "session", "turn": "turn", "think": "think_ns:ns"}
     assert traces.load(tmp_path / "table.parquet", columns=roles).requests() == whole.requests()
     with pytest.raises(
         BadInput, match=r"^columns.blocks is 'blocks'; expected a column and tokens, as in hash_ids:512$"
