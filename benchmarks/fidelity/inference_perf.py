@@ -5,8 +5,9 @@
 And by transfer: the coefficients of Qwen3-14B (`benchmarks.fidelity.tenants`) carried by shape to Llama-2-7B on the
 same GPU, with only the host term fitted, on the codegen run. Overloaded runs (reasoning) are predicted too.
 
-Prompts begin with a system prompt of known length; which of the 9 to 23 a request has is not recorded, so nothing is
-found in a prefix cache here: what the engine saved is in the fitted coefficients.
+The logs name no prompts, but tell them: lengths repeat with a period of 100, and after 100 requests the time to
+first token falls at once (`first_round`). The client sent the same 100 prompts again and again, and the engine, which
+caches prefixes unless told otherwise, computed each of them once. So the n-th request has the prompt n modulo 100.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, Judged, judge, judged_table, part_of
@@ -35,8 +38,10 @@ FITTED_ON = "codegen"
 OVERLOADED = "reasoning"
 MODELS = ("llama-2-7b", "llama-2-70b", "mixtral-8x7b")
 STAGE_S = 600
-PARTS = ((0, 240), (600, 840))
-"""Seconds of the fitted runs that are used: some of each of their two rates."""
+PROMPTS = 100
+"""Different prompts of each run, sent in turn."""
+PARTS = ((0, 120, 0), (600, 720, PROMPTS))
+"""Seconds of the fitted runs that are used, of each of their two rates, and requests that only fill the cache."""
 BOUNDS = {("e2e_s", "p50"): 0.05}
 TRANSFER_BOUNDS = {("e2e_s", "mean"): 0.10}
 COLUMNS = (
@@ -55,8 +60,29 @@ def runs(data: Path) -> dict[str, list[Run]]:
         name = file.name.removesuffix(".csv.gz")
         model = next(model for model in MODELS if model in name)
         blocks = f"engine.num_gpu_blocks={pages[name]}"
-        found[model] += measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks])
+        found[model] += map(repeating, measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks]))
     return found
+
+
+def repeating(run: Run) -> Run:
+    """The run with prompts that come again after PROMPTS requests, on an engine that caches them."""
+    page = run.scenario.engine.page_size
+    asked = [
+        replace(
+            request, block_size=page, blocks=tuple(f"{n % PROMPTS}.{k}" for k in range(-(-request.prompt // page)))
+        )
+        for n, request in enumerate(run.made.requests)
+    ]
+    on = {"prefix_cache": True, "share": "all", "model": run.name, "positions": "absolute"}
+    engine = run.scenario.engine.model_copy(update=on)
+    scenario = run.scenario.model_copy(update={"engine": engine})
+    return replace(run, scenario=scenario, made=replace(run.made, requests=asked))
+
+
+def first_round(run: Run) -> tuple[float, float]:
+    """Median measured TTFT, s, of the last 50 requests of the first round of prompts, and of the next 50."""
+    ttft = run.frame.sort_values("rank", kind="stable")["ttft_s"].to_numpy(float)
+    return float(np.nanmedian(ttft[PROMPTS - 50 : PROMPTS])), float(np.nanmedian(ttft[PROMPTS : PROMPTS + 50]))
 
 
 def fitted(of_model: Sequence[Run]) -> LogFit:

@@ -63,10 +63,11 @@ def judged_table(judged: Sequence[Judged], columns: Sequence[tuple[str, str]]) -
     return "\n".join(lines) + "\n"
 
 
-def part_of(run: Run, start_s: float, end_s: float) -> Cell:
+def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> Cell:
     """The requests of a run that were sent between two instants, by themselves, as a cell to fit.
 
-    The engine is taken to be empty when the part begins; the last of it are not compared (`Cell.settled`).
+    The engine is taken to be empty when the part begins; the first `unjudged` requests fill its cache and are not
+    compared, and neither are the last of it (`Cell.settled`).
     """
     arrivals = pd.Series([request.arrival for request in run.made.requests])
     chosen = (arrivals >= start_s * 1e9) & (arrivals < end_s * 1e9)
@@ -76,7 +77,7 @@ def part_of(run: Run, start_s: float, end_s: float) -> Cell:
         for request, inside in zip(run.made.requests, chosen, strict=True)
         if inside
     ]
-    ids = {request.id for request in asked}
+    ids = {request.id for request in asked[unjudged:]}
     part = replace(run, made=replace(run.made, requests=asked), frame=run.frame[run.frame["id"].isin(ids)])
     cell = part.cell()
     return replace(cell, name=f"{run.name}, {start_s:g} to {end_s:g} s")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fidelity import tenants, vllm_cpu
+from benchmarks.fidelity import inference_perf, tenants, vllm_cpu
 from benchmarks.fidelity.__main__ import main, pivoted, put
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, judge, part_of
@@ -51,6 +51,21 @@ def test_steps_on_a_cpu_predict_the_run_at_eight_requests_a_second(data: Path) -
     assert abs(found["4 requests/s"].error) < 0.15  # the aim was 10%: see docs/fidelity.md
 
 
+def test_prompts_come_again_after_a_hundred_requests_and_are_found_in_the_cache(data: Path) -> None:
+    """Their lengths do, and the time to first token falls when the first round is over: both are in the logs."""
+    known = [run for of_model in inference_perf.runs(data).values() for run in of_model]
+    judged = [run for run in known if inference_perf.OVERLOADED not in run.name]
+    assert len(judged) == 8
+    for run in judged:
+        lengths = [request.prompt for request in run.made.requests]
+        again = [a == b for a, b in zip(lengths, lengths[inference_perf.PROMPTS :], strict=False)]
+        other = [a == b for a, b in zip(lengths, lengths[inference_perf.PROMPTS - 1 :], strict=False)]
+        assert sum(again) > 0.95 * len(again)
+        assert sum(other) < 0.20 * len(other)
+        cold, warm = inference_perf.first_round(run)
+        assert warm < 0.9 * cold
+
+
 def test_a_part_of_a_run_is_a_cell_of_its_own(data: Path) -> None:
     (run,) = runs(data, "sweep_rate__agg_4rps__vanilla")
     cell = part_of(run, 60, 120)
@@ -58,6 +73,9 @@ def test_a_part_of_a_run_is_a_cell_of_its_own(data: Path) -> None:
     assert len(cell.measured) == cell.requests
     settled = cell.settled(cell.requests // 2)
     assert 0 < len(settled) <= cell.requests // 2
+    later = part_of(run, 60, 120, unjudged=10)
+    assert later.requests == cell.requests
+    assert later.measured["id"].tolist() == cell.measured["id"].tolist()[10:]
 
 
 def test_the_table_has_a_line_per_run_with_errors_and_what_was_measured() -> None:
