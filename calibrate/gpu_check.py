@@ -18,7 +18,7 @@ import time
 import traceback
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,7 +81,7 @@ def run(check: Check) -> bool:
     from calibrate.executor import device_of
     from calibrate.gates import gates
     from calibrate.kernel_bench import kernel_bench
-    from calibrate.machine import machine
+    from calibrate.machine import engine_on, machine
     from calibrate.nvml import looker
 
     scale, shape = check.scale, check.shape
@@ -101,15 +101,7 @@ def run(check: Check) -> bool:
     )  # fmt: skip
     with open_engine(shape, options) as engine:
         engine.fill_cache(0)
-        about = {
-            "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
-            "shape": asdict(shape),
-            **machine(device),
-            "dtype": engine.dtype,
-            "attention": engine.attention,
-            "graphs": list(engine.buckets),
-            "page_size": engine.page_size,
-        }
+        about = engine_on(engine)
         check.stage("steps", lambda: measured(check, engine, about, bounds, look))
         fitted: list[Fitted] = []
         check.stage("fit", lambda: fit_of(check, fitted))

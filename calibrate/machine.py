@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+
+    from calibrate.executor import Executor
 
 PACKAGES = ("torch", "triton", "flashinfer-python", "numpy")
 
@@ -28,6 +31,20 @@ def machine(device: torch.device) -> dict[str, Any]:
             "driver": first_line(Path("/sys/module/nvidia/version")),
         }
     return about | {"device": processor(), "memory": None}
+
+
+def engine_on(engine: Executor) -> dict[str, Any]:
+    """The same of an engine and its model: what is measured, and by what it is computed."""
+    shape = engine.shape
+    return {
+        "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
+        "shape": asdict(shape),
+        **machine(engine.device),
+        "dtype": engine.dtype,
+        "attention": engine.attention,
+        "graphs": list(engine.buckets),
+        "page_size": engine.page_size,
+    }
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 from calibrate.engine import CannotRun
 from calibrate.journal import LINES, Journal, read_lines
-from calibrate.machine import machine
+from calibrate.machine import engine_on
 from calibrate.measure import Plan, measure
 from calibrate.nvml import looker
 from calibrate.opening import EngineOptions, open_engine
@@ -34,17 +33,7 @@ def measure_model(
     bounds = {} if known else ceilings_of(options, shape.dtype)
     with open_engine(model, options) as engine:
         engine.fill_cache(options.seed)
-        about = {
-            "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
-            "shape": asdict(shape),
-            **machine(engine.device),
-            "dtype": engine.dtype,
-            "attention": engine.attention,
-            "graphs": list(engine.buckets),
-            "page_size": engine.page_size,
-            "pages": engine.pages,
-            "threads": options.threads,
-        }
+        about = engine_on(engine) | {"pages": engine.pages, "threads": options.threads}
         say(f"{shape.name} on {about['device']}, {engine.dtype}, attention {engine.attention}, {engine.pages} pages")
         clock = "cpu" if engine.device.type == "cpu" and options.threads == 1 else "device"
         look = looker(engine.device.type)

@@ -14,6 +14,7 @@ from calibrate.clock import FakeClock
 from calibrate.engine import CannotRun, Engine
 from calibrate.fake import SyntheticEngine
 from calibrate.live import Pacing, Replayed, replay
+from calibrate.machine import engine_on
 from calibrate.opening import EngineOptions, open_engine
 from calibrate.prompts import prompts
 from sim.prefix import PrefixPool
@@ -108,21 +109,7 @@ def opened(
         )
         with open_engine(model, chosen) as executor:
             executor.fill_cache(scenario.seed)
-            yield Device(executor, executor.shape.vocabulary, about_engine(executor), None, pages)
-
-
-def about_engine(executor: Any) -> dict[str, Any]:
-    """What a profile says of where an engine runs."""
-    from calibrate.machine import machine
-
-    shape = executor.shape
-    return {
-        **machine(executor.device),
-        "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
-        "dtype": executor.dtype,
-        "attention": executor.attention,
-        "graphs": list(executor.buckets),
-    }
+            yield Device(executor, executor.shape.vocabulary, engine_on(executor), None, pages)
 
 
 def fits(scenario: Scenario) -> None:
