@@ -57,11 +57,8 @@ def test_prompts_come_again_after_a_hundred_requests_and_are_found_in_the_cache(
     judged = [run for run in known if inference_perf.OVERLOADED not in run.name]
     assert len(judged) == 8
     for run in judged:
-        lengths = [request.prompt for request in run.made.requests]
-        again = [a == b for a, b in zip(lengths, lengths[inference_perf.PROMPTS :], strict=False)]
-        other = [a == b for a, b in zip(lengths, lengths[inference_perf.PROMPTS - 1 :], strict=False)]
-        assert sum(again) > 0.95 * len(again)
-        assert sum(other) < 0.20 * len(other)
+        assert inference_perf.again(run, inference_perf.PROMPTS) > 0.95
+        assert inference_perf.again(run, inference_perf.PROMPTS - 1) < 0.20
         cold, warm = inference_perf.first_round(run)
         assert warm < 0.9 * cold
 
