@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sim.cost import Roofline
 from sim.events import EventLog
-from sim.metrics import of_each, requests_frame
+from sim.frames import of_each, requests_frame
 from sim.request import Nanoseconds
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from pandas import DataFrame
 from policies.registry import build
 from sim.cluster import simulate
 from sim.cost import Unit
+from sim.frames import requests_frame
 from sim.memory import PagePool
-from sim.metrics import requests_frame
 from sim.policy import Policy
 from sim.request import SECOND, Request
 from sim.scheduler import Scheduler

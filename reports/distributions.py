@@ -34,7 +34,7 @@ def latency_distributions(requests: Mapping[str, pd.DataFrame]) -> Figure:
     """Wait, TTFT, TPOT and E2E as complementary distributions: a line per name, sample sizes in the legend.
 
     `requests` gives for each name the columns `wait_s`, `ttft_s`, `tpot_s` and `e2e_s` of
-    `sim.metrics.requests_frame` (seconds, NaN where undefined). Requests without a latency are not in its
+    `sim.frames.requests_frame` (seconds, NaN where undefined). Requests without a latency are not in its
     line, and the legend says how many of them all are. Where the times span a factor of 30 the time axis is
     logarithmic, and times of 0 lie left of it. Raises ValueError without names.
     """

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim import metrics, stability
+from sim import frames, metrics, stability
 from sim.coverage import beyond
 from sim.events import EventLog
 from sim.sessions import SessionCounts
@@ -114,20 +114,20 @@ class Result:
 
     @cached_property
     def requests(self) -> pd.DataFrame:
-        """One row per request that was sent; see `sim.metrics.requests_frame` and `journeys_frame`."""
+        """One row per request that was sent; see `sim.frames.requests_frame` and `journeys_frame`."""
         if self.trail is not None:
-            return metrics.journeys_frame(self.logs, self.trail)
-        return metrics.of_each(metrics.requests_frame, self.logs)
+            return frames.journeys_frame(self.logs, self.trail)
+        return frames.of_each(frames.requests_frame, self.logs)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """One row per step; see `sim.metrics.steps_frame`."""
-        return metrics.of_each(metrics.steps_frame, self.logs)
+        """One row per step; see `sim.frames.steps_frame`."""
+        return frames.of_each(frames.steps_frame, self.logs)
 
     @cached_property
     def slots(self) -> pd.DataFrame:
-        """One row per stay of a request in a slot; see `sim.metrics.slots_frame`. Slots count on over replicas."""
-        frame = metrics.of_each(metrics.slots_frame, self.logs)
+        """One row per stay of a request in a slot; see `sim.frames.slots_frame`. Slots count on over replicas."""
+        frame = frames.of_each(frames.slots_frame, self.logs)
         if len(self.logs) > 1:
             before = [0, *accumulate(log.slots for log in self.logs)]
             frame["slot"] += frame["replica"].map(dict(enumerate(before)))

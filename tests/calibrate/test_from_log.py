@@ -21,7 +21,7 @@ from sim.clients import Distant, OpenLoop
 from sim.cluster import simulate
 from sim.cost import Roofline, Shape, StepCost
 from sim.events import EventLog
-from sim.metrics import requests_frame
+from sim.frames import requests_frame
 from sim.request import Request
 
 HIDDEN = Roofline(host=8e5, weight_pass=1e7, per_token=44e3, per_context_token=60.0)

@@ -6,7 +6,8 @@ import pytest
 from sim_stories import engine, happenings, job, run, times
 
 from policies.registry import build
-from sim.metrics import requests_frame, summary
+from sim.frames import requests_frame
+from sim.metrics import summary
 
 
 def served(sent, **options):

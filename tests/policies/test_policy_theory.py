@@ -11,7 +11,7 @@ from sim_stories import engine, run
 
 from policies.registry import build
 from sim.cost import Unit
-from sim.metrics import requests_frame
+from sim.frames import requests_frame
 from sim.request import Request
 
 pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time

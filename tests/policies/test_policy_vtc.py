@@ -11,7 +11,7 @@ from policies.registry import build
 from policies.service import Tariff
 from policies.vtc import VirtualTokenCounter
 from sim.cost import Unit
-from sim.metrics import requests_frame
+from sim.frames import requests_frame
 from sim.policy import Reserve
 from sim.request import Request
 

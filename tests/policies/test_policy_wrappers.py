@@ -8,7 +8,7 @@ from policies.fcfs import FirstComeFirstServed
 from policies.registry import build
 from policies.sjf import ShortestJobFirst
 from sim.cost import Unit
-from sim.metrics import requests_frame
+from sim.frames import requests_frame
 from sim.request import Request
 
 

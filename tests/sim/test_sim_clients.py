@@ -10,7 +10,8 @@ from sim_stories import engine, job, run, times
 from policies.registry import build
 from sim.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.cost import Unit
-from sim.metrics import requests_frame, summary
+from sim.frames import requests_frame
+from sim.metrics import summary
 from sim.request import Request
 
 

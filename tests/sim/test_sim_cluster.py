@@ -11,7 +11,8 @@ from policies import routers
 from sim.clients import Window
 from sim.cluster import simulate_cluster
 from sim.cost import Affine, Unit
-from sim.metrics import of_each, requests_frame, slots_frame, summary
+from sim.frames import of_each, requests_frame, slots_frame
+from sim.metrics import summary
 from sim.request import Request
 
 pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time

@@ -3,7 +3,8 @@
 import pytest
 from sim_stories import booked, chunks, engine, happenings, job, jobs, run, times, values
 
-from sim.metrics import requests_frame, summary
+from sim.frames import requests_frame
+from sim.metrics import summary
 
 
 def late(**settings):

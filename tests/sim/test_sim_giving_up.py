@@ -10,8 +10,9 @@ from sim_stories import booked, engine, happenings, job, run, static_engine, tim
 
 from policies.registry import build
 from sim.cost import Affine, Unit
+from sim.frames import requests_frame, slots_frame
 from sim.lives import Lives
-from sim.metrics import requests_frame, slots_frame, summary
+from sim.metrics import summary
 from sim.request import Request
 
 

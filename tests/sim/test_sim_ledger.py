@@ -5,7 +5,8 @@ from sim_stories import Script, booked, engine, job, jobs, run
 
 from policies.fcfs import FirstComeFirstServed
 from sim.cost import Unit
-from sim.metrics import steps_frame, summary
+from sim.frames import steps_frame
+from sim.metrics import summary
 from sim.policy import Optimistic, Policy, Reserve
 from sim.prefix import PrefixPool
 from sim.request import Request

@@ -5,8 +5,9 @@ from sim_stories import Recorder, booked, chunks, engine, happenings, job, run, 
 
 from policies.sjf import ShortestJobFirst
 from sim.cost import Affine
+from sim.frames import requests_frame, steps_frame
 from sim.memory import PagePool
-from sim.metrics import requests_frame, steps_frame, summary
+from sim.metrics import summary
 from sim.policy import Reserve
 from sim.request import Sequence
 

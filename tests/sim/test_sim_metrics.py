@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim_stories import Script, engine, job, jobs, run, static_engine
 
-from sim.metrics import describe, requests_frame, slots_frame, steps_frame, summary
+from sim.frames import requests_frame, slots_frame, steps_frame
+from sim.metrics import describe, summary
 from sim.request import SECOND, Request
 
 MS = SECOND // 1000

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 from sim_stories import Recorder, booked, chunks, engine, job, run, times, values
 
-from sim.metrics import requests_frame, steps_frame, summary
+from sim.frames import requests_frame, steps_frame
+from sim.metrics import summary
 
 
 def test_a_prompt_of_ten_under_a_budget_of_four_takes_three_steps():

@@ -11,8 +11,9 @@ from sim_stories import run
 
 from policies.registry import build, victim
 from sim.cost import Affine, Roofline, Unit
+from sim.frames import steps_frame
 from sim.memory import PagePool
-from sim.metrics import steps_frame, summary
+from sim.metrics import summary
 from sim.policy import Optimistic, Policy
 from sim.prefix import PrefixPool
 from sim.request import Request

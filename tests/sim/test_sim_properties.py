@@ -12,7 +12,8 @@ from sim_stories import engine, run, static_engine
 from policies.registry import build
 from sim.cost import Affine, Roofline, StepCost, Unit
 from sim.events import Kind
-from sim.metrics import requests_frame, slots_frame, steps_frame, summary
+from sim.frames import requests_frame, slots_frame, steps_frame
+from sim.metrics import summary
 from sim.policy import Optimistic, Reserve
 from sim.request import Request
 from sim.table import Knots, Lines, Table

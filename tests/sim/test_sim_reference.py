@@ -8,7 +8,8 @@ from sim_stories import happenings, run, times
 
 from sim.cost import Affine
 from sim.events import Kind
-from sim.metrics import requests_frame, steps_frame, summary
+from sim.frames import requests_frame, steps_frame
+from sim.metrics import summary
 from sim.policy import Optimistic, Reserve
 from sim.request import Request
 

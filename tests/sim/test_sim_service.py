@@ -10,7 +10,8 @@ from policies import routers
 from sim.clients import Window
 from sim.cost import Affine, Unit
 from sim.events import Kind
-from sim.metrics import journeys_frame, summary
+from sim.frames import journeys_frame
+from sim.metrics import summary
 from sim.outages import Outages
 from sim.request import Request
 from sim.service import Retry, Transfer, serve

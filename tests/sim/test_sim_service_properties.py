@@ -13,8 +13,9 @@ from policies.registry import build
 from sim.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.cost import Affine, Unit
 from sim.events import Kind
+from sim.frames import journeys_frame
 from sim.memory import PagePool
-from sim.metrics import journeys_frame, summary
+from sim.metrics import summary
 from sim.outages import Outages
 from sim.policy import Optimistic, Policy, Reserve
 from sim.prefix import PrefixPool

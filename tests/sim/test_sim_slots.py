@@ -7,8 +7,9 @@ from sim_stories import Recorder, booked, engine, happenings, job, jobs, run, st
 
 from policies.sjf import ShortestJobFirst
 from sim.cost import Unit
+from sim.frames import steps_frame
 from sim.memory import PagePool
-from sim.metrics import steps_frame, summary
+from sim.metrics import summary
 from sim.policy import Optimistic, Policy
 from sim.static import StaticScheduler
 

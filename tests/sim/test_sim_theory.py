@@ -18,7 +18,7 @@ from sim_stories import engine, run
 
 from policies.sjf import ShortestJobFirst
 from sim.cost import Affine, Unit
-from sim.metrics import requests_frame, steps_frame
+from sim.frames import requests_frame, steps_frame
 from sim.request import Request
 
 pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
