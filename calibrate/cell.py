@@ -32,8 +32,9 @@ class Cell:
     """A measured run that can be simulated.
 
     name        what to call it
-    measured    the requests that ended well, in order of arrival: `id`, `sent_s` (from any zero), and as far as they
-                were measured `ttft_s`, `tpot_s` and `e2e_s`, NaN where unknown
+    measured    the requests that ended well, in order of arrival: `id`, `rank` (the place among all that were sent,
+                from 0), `sent_s` (from any zero), and as far as they were measured `ttft_s`, `tpot_s` and `e2e_s`,
+                NaN where unknown
     requests    how many requests were sent in all
     simulate    simulates it
     at_client   whether latencies count from sending at the client, so that the delay of the way is part of them;
@@ -67,9 +68,8 @@ class Cell:
         """
         if first >= self.requests:
             return self.measured
-        sent = self.measured["sent_s"].to_numpy(np.float64)
-        cut = sent[:first].max(initial=-np.inf)
-        early = self.measured.iloc[:first]
+        early = self.measured[self.measured["rank"] < first]
+        cut = early["sent_s"].to_numpy(np.float64).max(initial=-np.inf)
         ended: pd.DataFrame = early[early["sent_s"] + early["e2e_s"] <= cut]
         return ended
 

@@ -78,6 +78,7 @@ class Run:
             raise BadInput(f"{self.name}: no request was measured to its end and can be replayed")
         columns = [
             "id",
+            "rank",
             "sent_s",
             "prompt",
             "output",

@@ -77,7 +77,9 @@ def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> Cell:
         for request, inside in zip(run.made.requests, chosen, strict=True)
         if inside
     ]
-    ids = {request.id for request in asked[unjudged:]}
-    part = replace(run, made=replace(run.made, requests=asked), frame=run.frame[run.frame["id"].isin(ids)])
-    cell = part.cell()
+    rank = {request.id: place for place, request in enumerate(asked)}
+    frame = run.frame[run.frame["id"].isin(rank)]
+    frame = frame.assign(rank=frame["id"].map(rank))
+    frame = frame[frame["rank"] >= unjudged]
+    cell = replace(run, made=replace(run.made, requests=asked), frame=frame).cell()
     return replace(cell, name=f"{run.name}, {start_s:g} to {end_s:g} s")

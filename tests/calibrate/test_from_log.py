@@ -66,7 +66,8 @@ def measured(name: str, asked: Sequence[Request], cost: StepCost, delay: int = D
     frame = requests_frame(logged(asked, cost, delay))
     frame["sent_s"] = [request.arrival / 1e9 for request in asked]
     frame[["ttft_s", "e2e_s"]] += delay / 1e9
-    columns = ["id", "sent_s", "prompt", "output", *METRICS]
+    frame["rank"] = range(len(asked))
+    columns = ["id", "rank", "sent_s", "prompt", "output", *METRICS]
     return Cell(name, frame[columns], len(asked), lambda price, away, first: [logged(asked[:first], price, away)])
 
 
@@ -144,6 +145,9 @@ def test_the_last_of_a_part_are_not_compared_for_they_met_those_who_are_missing(
     cut = busy.measured["sent_s"].iloc[99]
     assert (settled["sent_s"] + settled["e2e_s"]).max() <= cut
     assert busy.settled(busy.requests) is busy.measured
+    # Those who failed have no row, but were sent: the 100th request stays the 100th.
+    some = replace(busy, measured=busy.measured.iloc[20:])
+    assert some.settled(100)["id"].tolist() == settled["id"][settled["rank"] >= 20].tolist()
 
 
 def test_errors_are_by_metric_and_statistic_of_the_same_requests() -> None:
