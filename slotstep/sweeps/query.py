@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
+import pandas as pd
 
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from slotstep.sweeps.store import Store
 
 
@@ -49,7 +48,7 @@ def as_json(frame: pd.DataFrame) -> str:
 
 
 def show(frame: pd.DataFrame) -> None:
-    """A frame as a table on standard output."""
+    """A frame on standard output: as a table, or one row after the other where the words of its heads do not fit."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -57,17 +56,34 @@ def show(frame: pd.DataFrame) -> None:
 
     from reports.units import printable
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name, kind in frame.dtypes.items():
-        table.add_column(str(name), justify="left" if kind.kind not in "iuf" else "right", overflow="fold")
-    for values in frame.itertuples(index=False):
-        table.add_row(*(Text(printable(shown(value))) for value in values))
-    Console().print(table)
+    console = Console()
+    names = [printable(str(name)) for name in frame.columns]
+    rows = [[printable(shown(value)) for value in values] for values in frame.itertuples(index=False)]
+    cells = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = [max(map(len, name.split()), default=0) for name in names]
+    if not rows:
+        console.print("no rows")
+    elif sum(words) + len(words) <= console.width:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        folded = [max(pair) for pair in zip(words, cells, strict=True)]
+        tight = sum(folded) + len(folded) <= console.width < sum(map(max, map(len, names), cells)) + len(cells)
+        for name, width, kind in zip(names, folded, frame.dtypes, strict=True):
+            side: Literal["left", "right"] = "right" if kind.kind in "iuf" else "left"
+            table.add_column(name, justify=side, width=width if tight else None, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+    else:
+        for number, row in enumerate(rows, start=1):
+            record = Table.grid(padding=(0, 2, 0, 0))
+            for name, value in zip(names, row, strict=True):
+                record.add_row(Text(name), Text(value, overflow="fold"))
+            console.print(Text(f"row {number} of {len(rows)}"), record, "")
 
 
-def shown(value: object) -> str:
+def shown(value: Any) -> str:
     """A value as a person reads it: whole numbers whole, others with four digits that matter, a dash for none."""
-    if value is None or value != value:
+    if pd.isna(value):
         return "-"
     if isinstance(value, float):
         return f"{value:,.4g}"

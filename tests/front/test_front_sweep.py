@@ -309,6 +309,27 @@ def test_the_table_opens_in_pandas_and_duckdb_and_answers_queries(
     assert direct == [(pytest.approx(172 / (4 * 131)),)]
 
 
+def test_a_table_too_wide_for_its_heads_is_shown_row_by_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    here({**EIGHT, "grid": {"engine.slots": [4, 8]}}, tmp_path)
+    with pytest.raises(SystemExit):
+        slotstep_main("results", tmp_path, "--query", "SELECT * FROM runs ORDER BY engine_slots")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["row", "2", "of", "2"] in lines
+    assert [line for line in lines if line[:1] == ["slot_steps_bought"]] == [
+        ["slot_steps_bought", str(4 * (120 + 11))],
+        ["slot_steps_bought", str(8 * 120)],
+    ]
+    with pytest.raises(SystemExit):
+        slotstep_main("results", tmp_path, "--query", "SELECT engine_slots, status FROM runs ORDER BY engine_slots")
+    assert [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()][-2:] == [
+        ["4", "ended"],
+        ["8", "ended"],
+    ]
+
+
 def slotstep_main(*arguments: object) -> None:
     """The command line."""
     from slotstep.cli import main
