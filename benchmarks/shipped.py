@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from calibrate.compose import HOST, composed_profile
+from calibrate.compose import EVEN, HOST, composed_profile
 from calibrate.devices import DEVICES
 from calibrate.known_models import anatomy
 from calibrate.operators import read
@@ -23,7 +23,6 @@ from calibrate.stepsums import compose_sums
 from reports.files import write_text
 
 SHIPPED = Path(__file__).parent.parent / "calibrate" / "profiles"
-DATE = "2026-11-29"
 GIB = 2**30
 
 OPERATORS: dict[str, tuple[str, str, int, dict[str, Any]]] = {
@@ -38,6 +37,9 @@ OPERATORS: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 """By name: the folder, the model, devices that share it, and what the folder's name says of the device."""
+
+MULTIPROCESSORS = {"NVIDIA GeForce RTX 4090": 128, "NVIDIA RTX PRO 6000": 188}
+"""By device, of NVIDIA's data sheets."""
 
 SUMS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "h200-llama-3.1-8b": ("h200_sxm", "vllm", {"device": "NVIDIA H200 SXM", "memory": 141 * 10**9}),
@@ -68,8 +70,9 @@ def profiles(data: Path) -> list[Profile]:
                 dtype="bfloat16",
                 tensor_parallel=devices,
                 link=DEVICES["rtx-pro-6000"].link if devices > 1 else None,
+                multiprocessors=MULTIPROCESSORS[about["device"]],
                 software={"vllm": "not stated by the tables; its layer profiler, eager mode"},
-                date=DATE,
+                date="2026-11-30",
                 source=f"casys-kaist/LLMServingSim, commit 5daddb21a545, profiler/perf, {source}",
                 licence="MIT, (c) 2024 CASYS Lab at KAIST",
                 **about,
@@ -87,13 +90,13 @@ def profiles(data: Path) -> list[Profile]:
                 tensor_parallel=1,
                 model=anatomy("llama-3.1-8b").described(),
                 software={backend: str(rows["backend_version"].iloc[0]), "aiconfigurator-core": "0.12.0"},
-                date=DATE,
+                date="2026-11-29",
                 method=METHOD,
                 residuals=found.residuals,
                 range=found.range,
                 source="ai-dynamo/aiconfigurator, PyPI aiconfigurator-core 0.12.0",
                 licence="Apache-2.0",
-                not_included=list(HOST),
+                not_included=[*HOST, EVEN],
                 **about,
             )
         )

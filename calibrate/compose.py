@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,12 @@ class Composed:
     range: dict[str, float]
 
 
-def compose(operators: Operators) -> Composed:
-    """The table of whole steps made of these operators. Raises ValueError where they are too few for it."""
+def compose(operators: Operators, unsplit: int | None = None) -> Composed:
+    """The table of whole steps made of these operators.
+
+    `unsplit`: decodes from which the kernel no longer splits a context (`unsplit_from`); with it, the table has what
+    the longest of them costs. Raises ValueError where the operators are too few for it.
+    """
     attention = operators.attention
     dense = knots(operators.dense["tokens"], operators.dense["ns"])
     content: dict[str, Any] = {"dense": dense}
@@ -58,6 +63,9 @@ def compose(operators: Operators) -> Composed:
         sizes = zip(rows["chunk"], rows["start"], strict=True)
         rest = rows["ns"] - [chunk_ns(content["chunk"], tokens, start) for tokens, start in sizes]
         content["beside"], content["crossing"] = beside(rows, rest, weight[mixed])
+    if unsplit is not None:
+        content["unsplit"] = unsplit
+        content["per_tail_token"] = alone_in_a_block(attention[mixed], weight[mixed])
     content = rounded(content)
     return Composed(content, residuals(attention, table(content)), extent(operators))
 
@@ -102,6 +110,28 @@ def beside(rows: pd.DataFrame, rest: pd.Series[float], weight: pd.Series[float])
     base, rise = found[0:-1:2].tolist(), found[1:-1:2].tolist()
     line: Points = {"at": [int(b) for b in batches], "ns": never_falling(base), "per_position": never_falling(rise)}
     return line, float(found[-1])
+
+
+def alone_in_a_block(rows: pd.DataFrame, weight: pd.Series[float]) -> float:
+    """What one more position of one sequence costs that nobody helps to read.
+
+    Beside a chunk no context is split, so that one decode and the smallest chunk, at its earliest start, show it.
+    Raises ValueError if no such steps were measured.
+    """
+    found = rows[rows["decodes"] == 1]
+    if found.empty:
+        raise ValueError("attention: no step of a chunk and one decode; expected some, to know what a long one costs")
+    smallest = found[(found["chunk"] == found["chunk"].min()) & (found["start"] == found["start"].min())]
+    return float(lines(smallest, weight, "decodes", "context")["per_position"][0])
+
+
+def unsplit_from(multiprocessors: int, kv_heads: int) -> int:
+    """Decodes from which FlashAttention 2 gives each context and KV head to one block.
+
+    Its `num_splits_heuristic` (Dao-AILab/flash-attention, csrc/flash_attn/flash_api.cpp) splits contexts while there
+    are fewer blocks, one for each sequence and KV head, than 80% of two on each multiprocessor.
+    """
+    return ceil(0.8 * 2 * multiprocessors / kv_heads)
 
 
 def chunk_ns(content: Points, tokens: int, start: int) -> float:
@@ -186,17 +216,25 @@ def with_all_reduces(operators: Operators, model: Anatomy, devices: int, link: f
 
 
 def composed_profile(
-    operators: Operators, model: Anatomy, *, name: str = "profile", link: float | None = None, **about: Any
+    operators: Operators,
+    model: Anatomy,
+    *,
+    name: str = "profile",
+    link: float | None = None,
+    multiprocessors: int | None = None,
+    **about: Any,
 ) -> Profile:
     """A profile of the table of whole steps made of these operators; `about` is what it says of itself besides.
 
-    `link`: bytes/s between the devices, for all-reduces, which no layout has; None: they stay missing. Raises
+    `link`: bytes/s between the devices, for all-reduces, which no layout has; None: they stay missing.
+    `multiprocessors`: of a device; with them, what a long sequence among short ones costs is derived. Raises
     ValueError as `compose`, and for what no profile can say.
     """
     devices, size = int(about["tensor_parallel"]), sized(str(about["dtype"]))
     if link is not None and devices > 1:
         operators = with_all_reduces(operators, model, devices, link, size)
-    made = compose(operators)
+    heads = max(1, model.kv_heads // devices)
+    made = compose(operators, unsplit_from(multiprocessors, heads) if multiprocessors else None)
     method = (
         f"Whole steps composed of the operators of {operators.layout}'s layout: dense ones by tokens, those of each "
         f"sequence by sequences, attention as lines fitted to decodes, to chunks and to decodes beside a chunk, each "
@@ -208,6 +246,11 @@ def composed_profile(
             f" All-reduces are not measured: two a layer, a ring over {link / 1e9:g} GB/s at {efficiency.link:.0%}, "
             f"at least {efficiency.all_reduce_s * 1e6:g} us each."
         )
+    if multiprocessors:
+        method += (
+            f" The longest of uneven decodes is read by one block, on one of {multiprocessors} multiprocessors, as "
+            f"fast as a single decode beside the smallest chunk: the kernel's rule, for no uneven batch was measured."
+        )
     return profile(
         {"table": made.content},
         name=name,
@@ -216,10 +259,11 @@ def composed_profile(
             "method": method,
             "residuals": made.residuals,
             "range": made.range,
-            "not_included": [*HOST, *operators.missing],
+            "not_included": [*HOST, *(() if multiprocessors else (EVEN,)), *operators.missing],
             **about,
         },
     )
 
 
-HOST = ("host time between steps", "scheduling", "output processing", "ragged batches: every decode had one context")
+HOST = ("host time between steps", "scheduling", "output processing")
+EVEN = "ragged batches: every decode had one context"

@@ -6,7 +6,8 @@
 A block begins with three backquotes and `console`. Its lines with a leading `$ ` are commands; what stands
 between them is what the commands print, standard error included, 90 columns wide. What stands between the
 comments `<!-- $ COMMAND -->` and `<!-- end -->` is Markdown that the command prints. Commands on the Azure
-traces find them in the cache, where `slotstep trace fetch` puts them.
+traces find them in the cache, where `slotstep trace fetch` puts them; without them, or with a fault in any
+command, nothing is written.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(r"(^<!-- \$ ([^\n]*) -->\n)(?:.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 COLUMNS = 90
+UNFIT = ("Traceback (most recent call last)", "no such file; `slotstep trace fetch")
+"""What no page is to show: a fault, or a trace that is not there."""
 
 
 def pages() -> list[Path]:
@@ -42,7 +45,7 @@ def replayed(block: str, environment: Mapping[str, str]) -> str:
 
 
 def output(command: str, environment: Mapping[str, str]) -> str:
-    """What a command prints, without space at the ends of lines."""
+    """What a command prints, without space at the ends of lines. Exits with 1 if that is no documentation."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     printed = subprocess.run(
         command,
@@ -54,19 +57,18 @@ def output(command: str, environment: Mapping[str, str]) -> str:
         text=True,
         check=False,
     ).stdout
+    if any(sign in printed for sign in UNFIT):
+        sys.exit(f"{command}: {printed.splitlines()[-1]}")
     return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
 def main() -> None:
     """Refresh every page, or say which are not fresh."""
-    stale = []
-    for page in pages():
-        old = page.read_text()
-        new = refreshed(old, os.environ)
-        if new != old:
-            stale.append(page)
-            if "--check" not in sys.argv[1:]:
-                page.write_text(new)
+    new = {page: refreshed(page.read_text(), os.environ) for page in pages()}
+    stale = [page for page, text in new.items() if text != page.read_text()]
+    if "--check" not in sys.argv[1:]:
+        for page in stale:
+            page.write_text(new[page])
     print(*(f"{page.relative_to(ROOT)} has changed" for page in stale), sep="\n")
     if stale and "--check" in sys.argv[1:]:
         sys.exit(1)

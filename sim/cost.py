@@ -134,6 +134,11 @@ class Curve(ABC):
                 unit = "" if each.name == "raggedness" else " ns"
                 raise ValueError(f"{each.name} is {value}{unit}; expected 0 or more")
 
+    @property
+    def needs_longest(self) -> bool:
+        """Whether the longest decode matters, so that somebody has to watch it."""
+        return self.raggedness > 0
+
     @cached_property
     def least(self) -> Nanoseconds:
         """The host's part alone, and at least 1."""

@@ -72,7 +72,7 @@ class Replica:
         self.macro = macro
         self.on_end = on_end
         self.number = number
-        if isinstance(cost, Curve) and cost.raggedness:
+        if isinstance(cost, Curve) and cost.needs_longest:
             scheduler.decoders.watch()
         self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None

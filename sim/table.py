@@ -102,11 +102,17 @@ class Table(Curve):
     beside     as `decode`, in a step with a chunk; none: as `decode`
     crossing   in such a step, for each decode and each token of the largest chunk: launched and empty
     launch     what every chunk's base has in it and several in one step pay once
+    per_tail_token  for each position by which the longest decode exceeds the mean, where one block reads it alone
+    unsplit    decodes (padded) from which that is so in a step without a chunk; beside a chunk it always is
     graph_sizes  as in `sim.cost.Roofline`
 
     A chunk larger than the largest measured one reads itself as it would read what came before: each further token
     adds the rise at its own place. Between two batches the whole attention at one mean context is interpolated, so
     that a step never gets cheaper by a longer context or by one more sequence of the mean length.
+
+    Attention of decodes is measured with one context for all. Of uneven ones the others are done at about the time
+    that even ones of the mean would be, and the block that reads the longest is then as far as the mean: it reads the
+    rest alone, `per_tail_token` each, behind what the launch costs anyway (the base of the line).
     """
 
     dense: Knots = field(default_factory=lambda: Knots((0,), (0.0,)))
@@ -116,10 +122,14 @@ class Table(Curve):
     beside: Lines | None = None
     crossing: float = 0.0
     launch: float = 0.0
+    per_tail_token: float = 0.0
+    unsplit: int = 0
     graph_sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.unsplit, int):
+            raise ValueError(f"unsplit is {self.unsplit}; expected a whole number of decodes")
         object.__setattr__(self, "graph_sizes", checked_sizes(self.graph_sizes))
 
     def fixed(self, shape: Shape) -> float:
@@ -129,7 +139,8 @@ class Table(Curve):
             exact += self.sequences(shape.decodes + shape.chunks)
         exact += self.per_sequence * (shape.decodes + shape.chunks)
         if shape.decodes:
-            exact += self.lines(shape).base(shape.decodes)
+            base = self.lines(shape).base(shape.decodes)
+            exact += max(base, self.tail(shape))
         if shape.chunks:
             exact += self.attention(shape)
         return exact + self.moved(shape)
@@ -139,6 +150,17 @@ class Table(Curve):
         if not shape.decodes:
             return self.per_context_token
         return self.per_context_token + self.lines(shape).per_position(shape.decodes) / shape.decodes
+
+    @property
+    def needs_longest(self) -> bool:
+        """Whether the longest decode matters."""
+        return super().needs_longest or self.per_tail_token > 0
+
+    def tail(self, shape: Shape) -> float:
+        """What the longest decode takes to read all by which it exceeds the mean; 0 if blocks share its context."""
+        if not self.per_tail_token or not (shape.chunks or padded(shape.decodes, self.graph_sizes) >= self.unsplit):
+            return 0.0
+        return self.per_tail_token * (shape.excess / shape.decodes)
 
     def lines(self, shape: Shape) -> Lines:
         """Attention of the decodes in a step like this one."""

@@ -52,6 +52,12 @@ def from_operators(
     link: Annotated[
         float | None, typer.Option(metavar="BYTES/S", help="Between the devices, for all-reduces: no table has them.")
     ] = None,
+    multiprocessors: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Of a device (SMs): adds what a long sequence among short ones costs, by its kernel."
+        ),
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Where the tables come from.")] = None,
 ) -> None:
     """Compose whole steps of published tables of operators."""
@@ -71,6 +77,7 @@ def from_operators(
             shape,
             name=out.stem,
             link=link,
+            multiprocessors=multiprocessors,
             **{
                 "date": datetime.date.today().isoformat(),
                 "source": source or f"operator tables in {folder.name}",

@@ -148,3 +148,12 @@ def test_the_picture_shows_the_first_hundred_and_twenty_steps_of_both() -> None:
     assert occupancy == {static: pytest.approx(172 / 960), continuous: 1.0}
     assert "![Slot timelines of 120 steps" in README
     assert (ROOT / "docs" / "eight.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_fault_or_a_missing_trace_is_no_documentation(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    absent = "```console\n$ slotstep run examples/azure-conv.yaml\n```\n"
+    with pytest.raises(SystemExit, match="no such file; `slotstep trace fetch"):
+        refreshed(absent, environment)
+    with pytest.raises(SystemExit, match=r'python -c "1 / 0": ZeroDivisionError'):
+        refreshed('<!-- $ python -c "1 / 0" -->\n<!-- end -->\n', environment)

@@ -1,10 +1,10 @@
-"""How long the steps of a measured run took, from its requests alone, beside what its profile says of such steps.
+"""How long single steps of a measured run took, from its requests alone, beside what its profile says of such steps.
 
     python -m benchmarks.fidelity.step_rate DATA
 
-A decoding request gets one token a step, so between its first token and its last the engine made as many steps as it
-had tokens to go: every request says how far the count of steps went between two instants. The count is the
-smoothest one, piecewise linear in seconds, that fits them all. Only for runs without preemptions.
+At the end of a run no prompt is left and every step gives each request one token, so two requests that end one after
+the other are a whole number of steps apart. A few steps leave no doubt which number: the time between, over the step
+that the profile expects, is rounded. Counted back from the last token, the context of every request is then known.
 """
 
 from __future__ import annotations
@@ -18,69 +18,79 @@ import pandas as pd
 
 from benchmarks.fidelity.operators import RUNS, Measured, measurements
 from calibrate.profile import named
-from sim.cost import Shape
+from sim.cost import Curve, Shape
 
 Floats = npt.NDArray[np.float64]
 
-SMOOTH = 0.3
-"""Weight of the second differences of the count, in steps."""
-QUIET_S = 0.7
-"""No prompt may have been computed so near to a second whose steps are compared: they then only decode."""
+SAME_S = 0.003
+"""Requests that end so near to each other ended in one step."""
+SURE = 12
+"""Steps between two ends that are counted without doubt: one more or less would change a step by a twelfth."""
 
 
-def step_count(first: Floats, last: Floats, tokens: Floats) -> tuple[Floats, Floats]:
-    """(seconds, steps begun by then) of a run whose requests got so many tokens from their first to their last."""
-    at = np.arange(0, np.ceil(last.max()) + 1, 1.0)
-    passed = np.array([hat(at, end) - hat(at, begin) for begin, end in zip(first, last, strict=True)])
-    bend = np.diff(np.eye(len(at)), n=2, axis=0)
-    rows = np.vstack([passed, SMOOTH * bend, np.eye(1, len(at))])
-    wanted = np.concatenate([tokens, np.zeros(len(bend) + 1)])
-    return at, np.linalg.lstsq(rows, wanted, rcond=None)[0]
+def ends(last: Floats) -> Floats:
+    """The instants at which requests end, in order, each once."""
+    sorted_ends = np.sort(last)
+    return sorted_ends[np.diff(sorted_ends, prepend=-np.inf) > SAME_S]
 
 
-def hat(at: Floats, instant: float) -> Floats:
-    """Weights of a piecewise linear function's values at whole seconds in its value at an instant."""
-    weights = np.zeros(len(at))
-    place = min(int(instant), len(at) - 2)
-    weights[place], weights[place + 1] = 1 - (instant - at[place]), instant - at[place]
-    return weights
+def counted(first: Floats, last: Floats, total: Floats, cost: Curve) -> pd.DataFrame:
+    """What lies between two ends after the last first token: steps, sequences, contexts, ms of a step, and by `cost`.
+
+    Contexts, and what a step costs, are those of the last of the steps: it reads all but the last two tokens.
+
+    first, last, total   seconds of the first and last token of each request, and its tokens, prompt and output
+    """
+    instants = ends(last)
+    to_go = np.zeros(len(last))  # tokens of each request that come after the instant looked at
+    rows = []
+    off = 1.0  # how far the profile was from the steps just counted
+    for begin, end in zip(instants[-2::-1], instants[:0:-1], strict=True):
+        if begin < first.max():
+            break
+        present = last > begin + SAME_S
+        contexts = (total - to_go - 2)[present]
+        shape = Shape()
+        shape.decodes, shape.context, shape.longest = len(contexts), int(contexts.sum()), int(contexts.max())
+        expected = cost.step(shape) / 1e9
+        steps = max(1, round((end - begin) / (expected * off)))
+        off = (end - begin) / steps / expected
+        even = Shape()
+        even.decodes, even.context, even.longest = shape.decodes, shape.context, shape.context // shape.decodes
+        rows.append(
+            {
+                "second": begin,
+                "steps": steps,
+                "sequences": shape.decodes,
+                "mean": shape.context / shape.decodes,
+                "longest": shape.longest,
+                "measured ms": (end - begin) / steps * 1e3,
+                "profile ms": expected * 1e3,
+                "if even ms": cost.step(even) / 1e6,
+            }
+        )
+        to_go[present] += steps
+    return pd.DataFrame(rows[::-1])
 
 
 def decode_steps(data: Path, run: Measured) -> pd.DataFrame:
-    """Seconds of a run without a prompt: sequences, contexts, and a step as measured and by the profile."""
+    """The steps of a run after its last first token, where a few of them are between two ends."""
     found = measurements(data, run)
     began = found["queued_ns"].min()
     first, last = (((found[name] - began) / 1e9).to_numpy(np.float64) for name in ("first_ns", "last_ns"))
-    prompt, tokens = (found[name].to_numpy(np.float64) for name in ("prompt", "output"))
-    at, count = step_count(first, last, tokens - 1)
+    total = (found["prompt"] + found["output"]).to_numpy(np.float64)
     cost = named(run.profile).cost(graph_sizes=tuple(run.graphs or ()))
-    rows = []
-    for instant in at[:-1] + 0.5:
-        present = (first < instant) & (last > instant)
-        if not present.any() or (np.abs(first - instant) < QUIET_S).any():
-            continue
-        contexts = prompt[present] + np.interp(instant, at, count) - np.interp(first[present], at, count)
-        shape = Shape()
-        shape.decodes, shape.context = int(present.sum()), int(contexts.sum())
-        steps = np.interp(instant + 0.5, at, count) - np.interp(instant - 0.5, at, count)
-        rows.append(
-            {
-                "second": instant,
-                "sequences": shape.decodes,
-                "context": shape.context,
-                "longest / mean": contexts.max() / contexts.mean(),
-                "measured ms": 1e3 / steps,
-                "profile ms": cost.step(shape) / 1e6,
-            }
-        )
-    return pd.DataFrame(rows)
+    table = counted(first, last, total, cost)
+    return table[table["steps"] <= SURE].reset_index(drop=True)
 
 
 def main() -> None:
-    """Print them for the run on the RTX PRO 6000."""
-    table = decode_steps(Path(sys.argv[1]), RUNS[1])
-    table["error"] = (table["profile ms"] / table["measured ms"] - 1).map("{:+.0%}".format)
-    print(table.round({"longest / mean": 2, "measured ms": 1, "profile ms": 1}).to_string(index=False))
+    """Print them for both runs."""
+    for run in RUNS:
+        table = decode_steps(Path(sys.argv[1]), run)
+        table["error"] = (table["profile ms"] / table["measured ms"] - 1).map("{:+.0%}".format)
+        print(run.folder)
+        print(table.round({"second": 2, "mean": 0, "measured ms": 1, "profile ms": 1, "if even ms": 1}).to_string())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from itertools import product
 from pathlib import Path
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from calibrate.anatomy import Anatomy
-from calibrate.compose import compose, composed_profile
+from calibrate.compose import EVEN, compose, composed_profile, unsplit_from
 from calibrate.known_models import anatomy
 from calibrate.operators import ALL_REDUCE, read
 from calibrate.stepsums import compose_sums
@@ -200,6 +201,37 @@ def test_all_reduces_are_missing_or_said_to_be_modelled(tmp_path: Path) -> None:
     # Eight of them for 16 tokens of 64 numbers of 4 bytes, each sent once over 70% of 1 GB/s: 15 us + 5.85 us.
     more = made.cost().step(shape(16, 256)) - without.cost().step(shape(16, 256))
     assert more == pytest.approx(8 * (15e3 + 16 * 64 * 4 / 0.7), rel=1e-3)
+
+
+def test_what_a_long_sequence_costs_is_that_of_one_beside_the_smallest_chunk(tmp_path: Path) -> None:
+    folder = llmservingsim(tmp_path / "four")
+    about = {"device": "none", "dtype": "float32", "tensor_parallel": 1, "date": "2026-11-29", "source": "this test"}
+    without = composed_profile(read(folder, MODEL), MODEL, **about)
+    assert EVEN in without.content["not_included"]
+    made = composed_profile(read(folder, MODEL), MODEL, multiprocessors=10, **about)
+    assert EVEN not in made.content["not_included"]
+    assert "one block on one of 10 multiprocessors" in made.content["method"]
+    # 0.02 us a position and layer, four layers. Two KV heads: eight sequences are 16 blocks, 80% of two on each.
+    curve = made.content["curve"]["table"]
+    assert curve["per_tail_token"] == pytest.approx(4 * 20, rel=1e-3)
+    assert curve["unsplit"] == 8
+    uneven = shape(8, 256)
+    uneven.longest = 256 + 1000
+    more = made.cost().step(uneven) - without.cost().step(uneven)
+    assert more == pytest.approx(1000 * 80 - 4 * 1e3 * decode_us(8, 0), rel=1e-3)
+
+
+def test_when_flash_attention_no_longer_splits_a_context() -> None:
+    # On 128 multiprocessors below 204.8 blocks, on 188 below 300.8; eight KV heads, or four on each of two devices.
+    assert [unsplit_from(128, 8), unsplit_from(188, 8), unsplit_from(188, 4)] == [26, 38, 76]
+
+
+def test_without_mixed_steps_no_table_says_what_a_long_sequence_costs(tmp_path: Path) -> None:
+    folder = llmservingsim(tmp_path / "four")
+    operators = read(folder, MODEL)
+    alone = operators.attention[(operators.attention["chunk"] == 0) | (operators.attention["decodes"] == 0)]
+    with pytest.raises(ValueError, match="no step of a chunk and one decode"):
+        compose(dataclasses.replace(operators, attention=alone), 8)
 
 
 def test_sums_by_class_of_operator_make_whole_steps() -> None:

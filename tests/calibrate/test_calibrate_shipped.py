@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pytest
 
 from benchmarks.fidelity import closed_loop, operators, step_rate
 from benchmarks.fidelity.rows import Row, compared
 from benchmarks.shipped import profiles
 from calibrate.profile import Profile, named, shipped
-from sim.cost import Shape
+from sim.cost import Affine, Shape
 from sim.table import Table
 
 
@@ -67,16 +67,21 @@ def test_beside_a_chunk_decodes_read_their_context_more_slowly(name: str) -> Non
     assert max(slower) < 10
 
 
-def test_and_within_two_with_the_host_term_of_the_other_gpu(data: Path) -> None:
-    assert [row for row in errors(operators.RUNS[0], data, host_ms=0.6, graphs=True) if abs(row.error) > 0.02] == []
+def test_and_within_two_with_its_captured_graphs(data: Path) -> None:
+    assert [row for row in errors(operators.RUNS[0], data, graphs=True) if abs(row.error) > 0.02] == []
 
 
-def test_an_rtx_pro_6000_is_met_within_five_percent_but_for_the_median_wait(data: Path) -> None:
-    """The median request waits for the first ones to end, and these run in ragged batches of middle size."""
-    rows = errors(operators.RUNS[1], data, host_ms=0.3, graphs=True)
-    far = {(row.metric, row.statistic): row.error for row in rows if abs(row.error) > 0.05}
+def test_neither_run_asks_for_host_time(data: Path) -> None:
+    """The mean E2E of each is met best without, now that the longest of a batch is in the cost."""
+    assert [operators.best_host(data, run) for run in operators.RUNS] == [0.0, 0.0]
+
+
+def test_an_rtx_pro_6000_is_met_within_four_percent_but_for_the_median_wait(data: Path) -> None:
+    """The median request waits for the first ones to end, and these run in batches of middle size."""
+    rows = errors(operators.RUNS[1], data, graphs=True)
+    far = {(row.metric, row.statistic): row.error for row in rows if abs(row.error) > 0.04}
     assert list(far) == [("ttft_s", "p50")]
-    assert abs(far["ttft_s", "p50"]) < 0.13
+    assert abs(far["ttft_s", "p50"]) < 0.06
 
 
 def test_a_closed_loop_of_an_h100_is_met_within_five_percent(data: Path) -> None:
@@ -107,28 +112,45 @@ def test_the_load_by_the_second_is_beside_the_measured_one(data: Path) -> None:
     assert series["simulated_waiting"].max() == pytest.approx(series["waiting"].max(), rel=0.05)
 
 
-def test_the_count_of_steps_is_found_from_the_requests() -> None:
-    """Ten seconds of 50 steps each and ten of 20: requests that began and ended anywhere say so."""
-    rng = np.random.default_rng(7)
-    first = rng.uniform(0, 18, 200)
-    last = np.minimum(first + rng.uniform(1, 8, 200), 20)
-
-    def made(instant: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return np.where(instant < 10, 50 * instant, 500 + 20 * (instant - 10))
-
-    at, count = step_rate.step_count(first, last, np.round(made(last) - made(first)))
-    rates = np.diff(count)[: len(at) - 1]
-    assert rates[1:9] == pytest.approx(50, abs=1)
-    assert rates[11:19] == pytest.approx(20, abs=1)
+def test_steps_are_counted_between_the_ends_of_requests() -> None:
+    """Three that decode, 10 ms a step and 1 ms for each: they end 4 and 6 steps apart, and nobody says so."""
+    cost = Affine(base=10e6, per_sequence=1e6)
+    last = np.array([10 * 0.013, 10 * 0.013 + 4 * 0.012, 10 * 0.013 + 4 * 0.012 + 6 * 0.011])
+    found = step_rate.counted(np.zeros(3), last, np.array([50.0, 60.0, 100.0]), cost)
+    assert found["steps"].tolist() == [4, 6]
+    assert found["sequences"].tolist() == [2, 1]
+    assert found["measured ms"].tolist() == pytest.approx([12, 11])
+    # The step of the last token reads all but it and the one before; the longest is then six steps from its end.
+    assert found["longest"].tolist() == [100 - 6 - 2, 100 - 2]
+    assert found["mean"].tolist() == [(92 + 58) / 2, 98]
 
 
-def test_the_miss_on_the_rtx_pro_6000_is_in_ragged_batches_of_middle_size(data: Path) -> None:
-    """Steps of about equal contexts, or of a full batch, are met; ragged ones of 44 to 65 sequences are not."""
-    steps = step_rate.decode_steps(data, operators.RUNS[1])
+@pytest.mark.parametrize(("run", "within"), [(0, 0.03), (1, 0.13)])
+def test_single_steps_of_the_measured_runs_are_met(data: Path, run: int, within: float) -> None:
+    steps = step_rate.decode_steps(data, operators.RUNS[run])
     error = steps["profile ms"] / steps["measured ms"] - 1
-    ragged = steps["longest / mean"] > 3
-    middle = steps["sequences"].between(44, 65)
-    assert (error[ragged & middle] < -0.08).all()
-    assert (ragged & middle).sum() >= 3
-    assert error[ragged & (steps["sequences"] == 128)].abs().max() < 0.03
-    assert error[~ragged & (steps["sequences"] < 33)].abs().max() < 0.08
+    assert len(steps) >= 15
+    assert error.abs().max() < within
+
+
+def test_on_the_rtx_pro_6000_full_batches_are_met_and_the_longest_is_why(data: Path) -> None:
+    """From 66 sequences on within 4%; as if all were as long as the mean, up to 9% short."""
+    steps = step_rate.decode_steps(data, operators.RUNS[1])
+    full = steps[steps["sequences"] > 65]
+    assert len(full) > 40
+    assert (full["profile ms"] / full["measured ms"] - 1).abs().mean() < 0.02
+    assert (full["if even ms"] / full["measured ms"] - 1).mean() < -0.05
+    # When the longest ends, between one batch of 39 and one of 38, a step is 9% shorter.
+    before, after = (steps[steps["sequences"] == n].iloc[-1] for n in (39, 38))
+    assert before["longest"] > 2 * after["longest"]
+    assert after["measured ms"] - before["measured ms"] == pytest.approx(-1.8, abs=0.2)
+    assert after["profile ms"] - before["profile ms"] == pytest.approx(-1.8, abs=0.4)
+
+
+def test_the_miss_on_the_rtx_pro_6000_is_in_batches_of_17_to_64(data: Path) -> None:
+    """It comes and goes with 16, 32 and 64 sequences, whatever their contexts: so do the tiles of matrix products."""
+    steps = step_rate.decode_steps(data, operators.RUNS[1])
+    short = steps["measured ms"] - steps["profile ms"]
+    sizes = pd.cut(steps["sequences"], [0, 16, 32, 64, 128])
+    mean = short.groupby(sizes, observed=True).mean()
+    assert mean.tolist() == pytest.approx([0.4, 0.9, 2.0, 0.4], abs=0.1)

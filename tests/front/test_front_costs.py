@@ -24,7 +24,7 @@ def test_operators_become_a_profile(data: Path, tmp_path: Path, capsys: pytest.C
     out = tmp_path / "mine.yaml"
     about = ["--about", "device=RTX 4090", "--about", "dtype=bfloat16", "--source", "published tables"]
     command = ["calibrate", "from-operators", str(data / TABLES), "--model", "llama-3.1-8b", "--out", str(out)]
-    assert call(*command, *about) == 0
+    assert call(*command, *about, "--multiprocessors", "128") == 0
     made = read(out)
     assert made.kind == "table"
     assert (made.content["device"], made.content["source"]) == ("RTX 4090", "published tables")

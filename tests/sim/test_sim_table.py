@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,6 +91,8 @@ def tables(draw: st.DrawFn) -> Table:
         overlapped_host=draw(st.floats(0, 1e6)),
         raggedness=draw(st.floats(0, 1)),
         graph_sizes=tuple(sorted(draw(st.sets(st.integers(1, 300), max_size=5)))),
+        per_tail_token=draw(st.sampled_from([0.0, 3.7])),
+        unsplit=draw(st.integers(0, 60)),
         per_page=draw(st.sampled_from([0.0, 2.5])),
     )
 
@@ -159,6 +162,40 @@ def test_ragged_batches_read_their_context_more_slowly() -> None:
     assert cost.step(shape(3, 60, longest=20)) == 6000
 
 
+def test_the_longest_of_uneven_decodes_is_read_to_its_end_alone() -> None:
+    # Four decodes of 50 on average: 22 to launch, 4 a position of the mean. The longest has 90, and one block reads
+    # the 40 beyond the mean, 2 each: 80, behind the 22. A longest of 60 is through within what the launch takes.
+    cost = replace(MEASURED, per_tail_token=2.0)
+    even = 100 + 12 + 4 * 50
+    assert cost.step(shape(4, 200, longest=90)) == even + 80
+    assert cost.step(shape(4, 200, longest=60)) == even + 22
+    assert cost.step(shape(4, 200, longest=50)) == MEASURED.step(shape(4, 200))
+    # Beside a chunk (of 4, from 0) the launch takes 44.
+    mixed = 200 + 15 + 8 * 50 + 11
+    assert cost.step(shape(4, 200, ((0, 4),), longest=90)) == mixed + 80
+    assert cost.step(shape(4, 200, ((0, 4),), longest=70)) == mixed + 44
+
+
+def test_while_blocks_share_a_context_the_longest_is_no_matter() -> None:
+    cost = replace(MEASURED, per_tail_token=2.0, unsplit=5)
+    assert cost.step(shape(4, 200, longest=90)) == MEASURED.step(shape(4, 200))
+    # A captured batch of eight is padded: the kernel sees as many.
+    padded_to_8 = replace(cost, graph_sizes=(8,)).step(shape(4, 200, longest=90))
+    assert padded_to_8 == 200 + 12 + 4 * 50 + 80
+    # Beside a chunk no context is shared.
+    assert cost.step(shape(4, 200, ((0, 4),), longest=90)) == 200 + 15 + 8 * 50 + 11 + 80
+
+
+@pytest.mark.parametrize("macro", [True, False])
+def test_a_run_knows_the_longest_for_a_table_that_asks(macro: bool) -> None:
+    cost = Table(
+        dense=Knots((1,), (100.0,)), decode=Lines(Knots((1,), (0.0,)), Knots((1,), (0.0,))), per_tail_token=3
+    )
+    requests = [job("a", 4, prompt=10), job("b", 2, prompt=20)]
+    # The prompts; contexts 10 and 20: the longest is 5 above the mean; b ends, and a is the mean.
+    assert run(requests, engine(slots=2), cost, macro).step_durations().tolist() == [100, 115, 100, 100]
+
+
 @pytest.mark.parametrize("macro", [True, False])
 def test_the_longest_of_those_that_decode_is_known(macro: bool) -> None:
     cost = Affine(base=100, per_context_token=1, raggedness=1)
@@ -188,6 +225,7 @@ def test_a_batch_is_padded_to_the_next_captured_size() -> None:
         ({"decode": {"at": [1], "ns": [1]}}, "decode has no 'per_position'"),
         ({"dense": 5}, "dense is 5: "),
         ({"graph_sizes": [4, 2]}, "graph_sizes is"),
+        ({"unsplit": 2.5}, "unsplit is 2.5; expected a whole number"),
         ({"host": -1.0}, "host is -1.0 ns; expected 0 or more"),
     ],
 )
