@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sim.cost import Roofline, Shape
+from sim.cost import Affine, Roofline, Shape
 from sim.events import EventLog
 
 Floats = NDArray[np.float64]
@@ -57,12 +57,16 @@ def of_log(log: EventLog) -> pd.DataFrame:
     )
 
 
-def predicted(cost: Roofline, steps: pd.DataFrame) -> Floats:
+def predicted(cost: Affine | Roofline, steps: pd.DataFrame) -> Floats:
     """What each of the steps costs, ns, before it is rounded to whole nanoseconds."""
-    weights, tokens = cost.weight_pass**4, steps["decodes"] + steps["chunk_tokens"]
-    exact = cost.host + (weights + (cost.per_token * tokens.to_numpy(np.float64)) ** 4) ** 0.25
-    exact = exact + cost.per_sequence * (steps["decodes"] + steps["chunks"]).to_numpy(np.float64)
-    exact = exact + cost.per_chunk * steps["chunks"].to_numpy(np.float64)
+    chunks, tokens = (steps[name].to_numpy(np.float64) for name in ("chunks", "chunk_tokens"))
+    decodes = steps["decodes"].to_numpy(np.float64)
+    if isinstance(cost, Affine):
+        exact = cost.base + cost.host + cost.per_prefill_token * tokens + cost.per_sequence * decodes
+    else:
+        arithmetic = cost.per_token * (decodes + tokens)
+        exact = cost.host + (cost.weight_pass**4 + arithmetic**4) ** 0.25
+        exact = exact + cost.per_sequence * (decodes + chunks) + cost.per_chunk * chunks
     exact = exact + cost.per_context_token * steps["context"].to_numpy(np.float64)
     total: Floats = exact + cost.per_chunk_work * steps["chunk_work"].to_numpy(np.float64)
     return total

@@ -43,11 +43,14 @@ def from_steps(
     out: Out = None,
     about: About = None,
     clock: Clock = None,
+    form: Annotated[
+        str, typer.Option(metavar="NAME", help="roofline, or affine: a plain sum, as on a CPU.")
+    ] = "roofline",
     hold_out: HoldOut = 0.25,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a roofline to a log of steps, by relative non-negative least squares."""
-    from calibrate.from_steps import fit
+    """Fit a roofline or a sum to a log of steps, by relative non-negative least squares."""
+    from calibrate.from_steps import FORMS, fit
     from slotstep import provenance
     from traces import steps as step_logs
     from traces.errors import BadInput
@@ -55,9 +58,11 @@ def from_steps(
     of = provenance.said(about or (), out)
     if clock not in (None, "cpu", "wall"):
         raise BadInput(f"--clock {clock}: expected cpu or wall")
+    if form not in FORMS:
+        raise BadInput(f"--form {form}: expected {' or '.join(FORMS)}")
     read = step_logs.read(steps, clock)  # type: ignore[arg-type]  # it is one of the two
     try:
-        found = fit(read, hold_out)
+        found = fit(read, hold_out, form=form)
     except ValueError as error:
         raise BadInput(f"{steps}: {error}") from None
     if out is not None:
@@ -65,7 +70,7 @@ def from_steps(
             f"{part}_{key}": value for part, of_part in found.residuals.items() for key, value in of_part.items()
         }
         made = provenance.profile(
-            "roofline",
+            form,
             found.cost,
             of,
             out.stem,

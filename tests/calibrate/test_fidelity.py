@@ -45,10 +45,11 @@ def test_bandwidths_of_the_shipped_h100_profile_are_possible() -> None:
     assert all(0.5 < share < 1 for share in shares.values())
 
 
-def test_steps_on_a_cpu_predict_the_run_at_eight_requests_a_second(data: Path) -> None:
-    found = {row.run: row for row in vllm_cpu.rows(data) if (row.metric, row.statistic) == ("e2e_s", "mean")}
-    assert abs(found["8 requests/s"].error) < 0.10
-    assert abs(found["4 requests/s"].error) < 0.15  # the aim was 10%: see docs/fidelity.md
+def test_steps_on_a_cpu_predict_the_runs_at_four_and_eight_requests_a_second(data: Path) -> None:
+    found = {row.run: row.error for row in vllm_cpu.rows(data) if (row.metric, row.statistic) == ("e2e_s", "mean")}
+    assert len(found) == 6
+    assert abs(found["4 requests/s, a sum"]) < 0.10
+    assert abs(found["8 requests/s, a sum"]) < 0.10
 
 
 def test_prompts_come_again_after_a_hundred_requests_and_are_found_in_the_cache(data: Path) -> None:

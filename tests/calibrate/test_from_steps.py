@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from sim_stories import engine, run
 
 from calibrate import from_steps
 from calibrate.steps import COLUMNS, of_log, predicted, shape
-from sim.cost import Roofline
+from sim.cost import Affine, Roofline
 from sim.request import Request
 from traces import steps as step_logs
 from traces.errors import BadInput
@@ -54,10 +55,40 @@ def test_a_simulated_log_is_a_step_log_that_says_what_each_step_cost(mixed: pd.D
 
 def test_without_noise_every_coefficient_comes_back(mixed: pd.DataFrame) -> None:
     found = from_steps.fit(mixed).cost
-    for term in from_steps.TERMS:
+    for term in from_steps.AsRoofline.terms:
         assert getattr(found, term) == pytest.approx(
             getattr(HIDDEN, term), rel=0.02, abs=100 * (term == "per_chunk")
         ), term
+
+
+SUM = Affine(base=2e7, per_sequence=3e5, per_prefill_token=5e5, per_context_token=3e3, per_chunk_work=200.0)
+
+
+def test_a_sum_comes_back_as_a_sum() -> None:
+    """As on a CPU, where the first token's arithmetic counts already."""
+    steps = of_log(run(requests(120, gap=2e9, prompt=200, output=30), engine(slots=16, budget=256), SUM))
+    assert [SUM.step(shape(row)) for _, row in steps.head(50).iterrows()] == steps["duration_ns"].head(50).tolist()
+    fit = from_steps.fit(steps, form="affine")
+    for term in from_steps.AsSum.terms:
+        assert getattr(fit.cost, term) == pytest.approx(getattr(SUM, term), rel=1e-3), term
+    assert fit.residuals["held_out"]["mean_abs"] < 1e-6
+    doubtful = from_steps.fit(noisy(steps, 0.1), form="affine")
+    low, high = doubtful.intervals["per_prefill_token"]
+    assert low * 0.95 < SUM.per_prefill_token < high * 1.05
+    with pytest.raises(ValueError, match="form is line; expected roofline or affine"):
+        from_steps.fit(steps, form="line")
+
+
+def test_shares_of_a_step_say_what_the_steps_tell(mixed: pd.DataFrame) -> None:
+    """A coefficient that grows by 1% makes a step longer by its share of it: by hand, one after the other."""
+    problem = from_steps.AsRoofline(mixed)
+    crossing = problem.crossing()
+    cost = problem.cost(crossing)
+    shares = problem.sensitivity(crossing)
+    before = predicted(cost, mixed)
+    for place, term in enumerate(problem.terms):
+        more = dataclasses.replace(cost, **{term: getattr(cost, term) * 1.0001})
+        assert (predicted(more, mixed) / before - 1) * 1e4 == pytest.approx(shares[:, place], abs=1e-3), term
 
 
 def test_with_noise_the_mean_step_comes_back_and_the_truth_lies_in_its_intervals(mixed: pd.DataFrame) -> None:
@@ -96,7 +127,7 @@ def test_a_term_that_is_not_there_is_zero_and_never_negative(mixed: pd.DataFrame
     steps = noisy(mixed.assign(duration_ns=predicted(flat, mixed).round().astype(np.int64)), 0.05)
     found = from_steps.fit(steps).cost
     assert found.per_chunk_work * steps["chunk_work"].mean() < 0.02 * steps["duration_ns"].mean()
-    assert all(getattr(found, term) >= 0 for term in from_steps.TERMS)
+    assert all(getattr(found, term) >= 0 for term in from_steps.AsRoofline.terms)
 
 
 def test_too_few_steps_are_refused(mixed: pd.DataFrame) -> None:

@@ -63,6 +63,20 @@ def test_a_step_log_becomes_a_profile_that_a_scenario_can_name(
     assert found.summary["e2e_s"]["max"] == pytest.approx(2 * 11e-3, rel=0.01)
 
 
+def test_a_step_log_of_a_cpu_becomes_a_sum(steps: Path, tmp_path: Path) -> None:
+    log = pd.read_csv(steps)
+    log["duration_ns"] = 2e7 + 3e5 * log["decodes"] + 5e5 * log["chunk_tokens"]
+    log.astype({"duration_ns": int}).to_csv(steps, index=False)
+    arguments = ["--form", "affine", "--out", tmp_path / "cpu.yaml", *ABOUT]
+    assert slotstep_exits("calibrate", "from-steps", steps, *arguments) == 0
+    curve = read(tmp_path / "cpu.yaml").content["curve"]["affine"]
+    assert curve["per_prefill_token"] == pytest.approx(5e5, rel=1e-3)
+    mapping = {"workload": {"requests": [{"prompt": 100, "output": 2}]}, "cost": {"profile": "cpu.yaml"}}
+    # A prompt of 100, then one decode.
+    found = slotstep.parse(mapping, folder=tmp_path).run()
+    assert found.summary["e2e_s"]["max"] == pytest.approx(70e-3 + 20.3e-3, rel=1e-3)
+
+
 def test_json_has_the_coefficients_and_how_sure_they_are(steps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert slotstep_exits("calibrate", "from-steps", steps, "--json", "--hold-out", 0.5) == 0
     found = json.loads(capsys.readouterr().out)
@@ -78,6 +92,7 @@ def test_json_has_the_coefficients_and_how_sure_they_are(steps: Path, capsys: py
         (["--out", "mine.yaml"], "expected also --about device=... --about model.name=... --about dtype=..."),
         (["--about", "devise=H100"], "--about devise: unknown key; did you mean device?"),
         (["--about", "device"], "--about device: expected KEY=VALUE, such as device=H100"),
+        (["--form", "line"], "--form line: expected roofline or affine"),
         (["--clock", "sundial"], "--clock sundial: expected cpu or wall"),
         (["--hold-out", "1"], "hold-out is 1.0; expected a share from 0 to below 1"),
         (["--out", "mine.yaml", *ABOUT, "--about=memory=lots"], "memory: found 'lots'; expected a whole number"),
