@@ -34,8 +34,8 @@ def jacobian(residuals: Residuals, point: Floats, here: Floats, width: float) ->
     return np.column_stack([(residuals(point + step) - here) / width for step in steps])
 
 
-def descend(residuals: Residuals, point: Floats, robust: float, trials: int, farthest: float) -> Floats:
-    """The lowest point found from this one with about so many evaluations, within `farthest` of zero everywhere.
+def descend(residuals: Residuals, point: Floats, robust: float, trials: int, low: Floats, high: Floats) -> Floats:
+    """The lowest point found from this one with about so many evaluations, between `low` and `high`.
 
     Where a fresh Jacobian leads nowhere, wider differences are tried before it ends.
     """
@@ -45,7 +45,7 @@ def descend(residuals: Residuals, point: Floats, robust: float, trials: int, far
         while spent < trials:
             slope = jacobian(residuals, point, here, width)
             before, left = lowest, trials - spent - len(point)
-            point, here, lowest, used = follow(residuals, point, here, slope, robust, left, farthest)
+            point, here, lowest, used = follow(residuals, point, here, slope, robust, left, low, high)
             spent += len(point) + used
             if lowest > before * (1 - ENOUGH):
                 break
@@ -53,12 +53,19 @@ def descend(residuals: Residuals, point: Floats, robust: float, trials: int, far
 
 
 def follow(
-    residuals: Residuals, point: Floats, here: Floats, slope: Floats, robust: float, trials: int, farthest: float
+    residuals: Residuals,
+    point: Floats,
+    here: Floats,
+    slope: Floats,
+    robust: float,
+    trials: int,
+    low: Floats,
+    high: Floats,
 ) -> tuple[Floats, Floats, float, int]:
     """Go down by one Jacobian, corrected on the way, as long as it leads down: point, residuals, loss and trials."""
     lowest, damping, spent = loss(here, robust), 1e-2, 0
     while spent < trials and damping < 1:
-        goal = np.clip(point + trial_step(slope, here, robust, damping), -farthest, farthest)
+        goal = np.clip(point + trial_step(slope, here, robust, damping), low, high)
         there, step = residuals(goal), goal - point
         spent += 1
         if not step.any():

@@ -84,8 +84,20 @@ class LogFit:
 class Problem:
     """Runs to match as a function of the logarithms of the free terms, relative to a start."""
 
-    def __init__(self, cells: Sequence[Cell], first: int, start: Mapping[str, float], free: Sequence[str]) -> None:
-        self.cells = cells
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        first: int,
+        start: Mapping[str, float],
+        free: Sequence[str],
+        within: Mapping[str, tuple[float, float]],
+    ) -> None:
+        self.cells, self.first = cells, first
+        self.within = dict(within)
+        ends = np.array([within.get(name, (0.0, np.inf)) for name in free], np.float64).reshape(-1, 2)
+        begun = np.array([start[name] for name in free], np.float64)[:, None]
+        with np.errstate(divide="ignore"):
+            self.low, self.high = np.clip(np.log(ends / begun), -FARTHEST, FARTHEST).T
         self.sizes = [min(cell.requests, first) for cell in cells]
         self.used = [cell.settled(size) for cell, size in zip(cells, self.sizes, strict=True)]
         self.start = dict(start)
@@ -139,7 +151,7 @@ class Problem:
 
     def solve(self, point: Floats, trials: int) -> Floats:
         """The best point found from this one with so many evaluations."""
-        return descend(self.residuals, point, ROBUST, trials, FARTHEST)
+        return descend(self.residuals, np.clip(point, self.low, self.high), ROBUST, trials, self.low, self.high)
 
     def slope(self, point: Floats) -> Floats:
         """The Jacobian of the log ratios."""
@@ -150,7 +162,7 @@ class Problem:
 
         By one simulation: what a part of `amount`, a likely size, changes, along with the others, to first order.
         """
-        more = Problem(self.cells, max(self.sizes), self.start | {name: 0.3 * amount}, self.free)
+        more = Problem(self.cells, max(self.sizes), self.start | {name: 0.3 * amount}, self.free, self.within)
         here = self.ratios(point)
         found, left = nnls(np.column_stack([slope, -slope, more.ratios(point) - here]), -here)
         return self.rms(point) - float(left / np.sqrt(self.weight)), 0.3 * amount * float(found[-1])
@@ -172,6 +184,7 @@ def fit(
     start: Roofline | None = None,
     delay: Nanoseconds = 0,
     free: Sequence[str] = (),
+    within: Mapping[str, tuple[float, float]] | None = None,
     first: int = 2000,
     starts: int = 3,
     draws: int = 200,
@@ -183,6 +196,7 @@ def fit(
     start   its terms that are not free, and where the free ones start; guessed from the latencies where it has none
     delay   ns from client to engine, the start if it is free
     free    which of TERMS and `delay` to fit; without any the core, the delay of clients, and what more helps
+    within  the lowest and highest value of some terms, ns (`calibrate.prior`)
     first   most requests to use of each run; of those, the ones that ended before the last of them was sent
     starts  points to start from, all but one drawn around the first
     draws   bootstrap samples
@@ -198,9 +212,9 @@ def fit(
     chosen = free_terms(cells, free)
     begin = {name: getattr(start, name, 0.0) or (getattr(guessed, name) if name in chosen else 0.0) for name in TERMS}
     begin[DELAY] = float(delay) or (FIRST_DELAY if DELAY in chosen else 0.0)
-    point, losses = search(cells, first, begin, chosen, starts, seed, progress)
+    problem = Problem(cells, first, begin, chosen, within or {})
+    point, losses = search(problem, starts, seed, progress)
     progress("refining")
-    problem = Problem(cells, first, begin, chosen)
     point = problem.solve(point, ROUNDS)
     further = () if free else tuple(name for name in FURTHER if not begin[name])
     problem, point = grown(problem, point, guessed, further, progress)
@@ -232,7 +246,8 @@ def grown(
             break
         progress(f"trying {name}")
         left.remove(name)
-        more = Problem(problem.cells, max(problem.sizes), problem.start | {name: size}, (*problem.free, name))
+        start, free = problem.start | {name: size}, (*problem.free, name)
+        more = Problem(problem.cells, max(problem.sizes), start, free, problem.within)
         there = more.solve(np.append(point, 0.0), ROUNDS)
         if more.rms(there) < problem.rms(point) - BETTER:
             problem, point = more, there
@@ -250,23 +265,17 @@ def free_terms(cells: Sequence[Cell], free: Sequence[str]) -> tuple[str, ...]:
     return (*CORE, DELAY) if any(cell.at_client for cell in cells) else CORE
 
 
-def search(
-    cells: Sequence[Cell],
-    first: int,
-    begin: Mapping[str, float],
-    chosen: Sequence[str],
-    starts: int,
-    seed: int,
-    progress: Callable[[str], None],
-) -> tuple[Floats, list[float]]:
-    """A good point on fewer requests, and the losses of all that were tried from, the best first.
+def search(problem: Problem, starts: int, seed: int, progress: Callable[[str], None]) -> tuple[Floats, list[float]]:
+    """A good point on half of the requests, and the losses of all that were tried from, the best first.
 
     A draw of points far around the start is thinned to the best few by a look at each.
     """
     lot = np.random.default_rng(seed)
-    few = Problem(cells, max(FEWEST * 10, first // 2), begin, chosen)
-    points = [np.zeros(len(chosen))]
-    points += [lot.normal(0.0, SPREAD, len(chosen)) for _ in range(LOOKS if starts > 1 else 0)]
+    half = max(FEWEST * 10, problem.first // 2)
+    few = Problem(problem.cells, half, problem.start, problem.free, problem.within)
+    points = [np.zeros(len(problem.free))]
+    points += [lot.normal(0.0, SPREAD, len(problem.free)) for _ in range(LOOKS if starts > 1 else 0)]
+    points = [np.clip(point, few.low, few.high) for point in points]
     points = sorted(points, key=few.loss)[:starts]
     found = []
     for number, point in enumerate(points, 1):
@@ -282,7 +291,8 @@ def bootstrap(
 ) -> dict[str, tuple[float, float]]:
     """Intervals of the free terms over samples of blocks of consecutive requests, drawn alike for both sides.
 
-    Each sample is answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to.
+    Each sample is answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to,
+    within what is possible.
     """
     lot = np.random.default_rng(seed)
     pairs = problem.pairs(point)
@@ -297,7 +307,8 @@ def bootstrap(
         for (weight, found, said), block in zip(pairs, blocks, strict=True):
             rows = np.concatenate([np.flatnonzero(block == each) for each in taken])
             parts.append(log_ratios(weight, found[rows], said[rows]))
-        moved.append(-answer @ (np.concatenate([*parts, PULL * point]) - here))
+        there = point - answer @ (np.concatenate([*parts, PULL * point]) - here)
+        moved.append(np.clip(there, problem.low, problem.high) - point)
     spread = np.percentile(np.array(moved), (5, 95), axis=0)
     terms = problem.terms(point)
     return {

@@ -17,6 +17,7 @@ from slotstep import fit_text
 
 if TYPE_CHECKING:
     from calibrate.from_log import LogFit
+    from calibrate.prior import Prior
     from sim.cost import Roofline
     from slotstep.measured import Run
 
@@ -123,29 +124,49 @@ def from_log(
 
     of = provenance.said(about or (), out)
     runs = measured.runs(measurements, scenario, settings or ())
-    found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed)
+    known, start = (None, "the scenario's cost") if free else shape_prior(of)
+    found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
+    said = [*found.lines(), *(known.edges(found.cost) if known else [])]
     if out is not None:
-        keep(log_profile(found, runs, of, out.stem), out)
+        keep(log_profile(found, said, runs, of, out.stem), out)
     if as_json:
         told = {
             "cost": fit_text.coefficients(found.cost),
             "delay": found.delay,
+            "start": start,
             "free": list(found.free),
             "cpu_s": found.cpu_s,
         }
-        spread = fit_text.confidence(found.intervals, found.lines())
+        spread = fit_text.confidence(found.intervals, said)
         print_json(told | spread | {"errors": json.loads(found.errors.to_json(orient="records"))})
         return
-    print(f"fitted in {found.cpu_s:.0f} s of CPU time; predicted over measured:")
+    print(f"fitted in {found.cpu_s:.0f} s of CPU time, from {start}; predicted over measured:")
     show(
         fit_text.error_table(found.errors),
         fit_text.coefficient_table(found.cost, found.intervals, found.identified, found.delay),
     )
-    for line in [*fit_text.rate_lines(found.cost, of), *found.lines()]:
+    for line in [*fit_text.rate_lines(found.cost, of), *said]:
         print(line)
 
 
-def fitted(runs: Sequence[Run], kept_back: Sequence[str], free: Sequence[str], first: int, seed: int) -> LogFit:
+def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
+    """What the shapes say of the model and the device that `--about` names, if they are known; and that in words."""
+    from calibrate.anatomy import BYTES
+    from calibrate.devices import DEVICES
+    from calibrate.known_models import MODELS
+    from calibrate.prior import prior
+    from slotstep.provenance import value_at
+
+    model, device = MODELS.get(value_at(of, "model.name") or ""), DEVICES.get(str(of.get("device")))
+    if model is None or device is None or model.window or of.get("dtype") not in BYTES or "tensor_parallel" not in of:
+        return None, "a guess"
+    found = prior(model, device, of["dtype"], int(of["tensor_parallel"]))
+    return found, f"what shapes say of {model.name} on {device.name}"
+
+
+def fitted(
+    runs: Sequence[Run], kept_back: Sequence[str], free: Sequence[str], first: int, seed: int, known: Prior | None
+) -> LogFit:
     """The fit to all runs but those kept back. Raises BadInput for a run or term that there is not."""
     from calibrate.from_log import fit
     from sim.cost import Roofline
@@ -159,7 +180,7 @@ def fitted(runs: Sequence[Run], kept_back: Sequence[str], free: Sequence[str], f
     used, others = ([run for run in runs if (run.name in kept_back) is back] for back in (False, True))
     if not used:
         raise BadInput("--hold-out: every run is kept back; expected at least one to fit")
-    start: Roofline | None = None
+    start: Roofline | None = known.start if known else None
     if free:
         given = engine.cost(used[0].scenario)
         if not isinstance(given, Roofline):
@@ -172,6 +193,7 @@ def fitted(runs: Sequence[Run], kept_back: Sequence[str], free: Sequence[str], f
             start,
             used[0].delay,
             free,
+            known.within if known else None,
             first,
             seed=seed,
             progress=lambda words: print(words, file=sys.stderr, flush=True),
@@ -180,8 +202,8 @@ def fitted(runs: Sequence[Run], kept_back: Sequence[str], free: Sequence[str], f
         raise BadInput(str(error)) from None
 
 
-def log_profile(found: LogFit, runs: Sequence[Run], of: Mapping[str, Any], name: str) -> str:
-    """The text of the profile of a fit to runs."""
+def log_profile(found: LogFit, said: Sequence[str], runs: Sequence[Run], of: Mapping[str, Any], name: str) -> str:
+    """The text of the profile of a fit to runs; `said` is what these do not tell."""
     from slotstep import provenance
 
     label = found.errors["part"].str.replace(" ", "_") + "_" + found.errors["metric"].str.removesuffix("_s")
@@ -198,7 +220,7 @@ def log_profile(found: LogFit, runs: Sequence[Run], of: Mapping[str, Any], name:
         residuals=residuals,
         range=None,
         not_included=["the way between client and engine, which the scenario gives as clients.delay"],
-        details={"client_delay_ns": found.delay, **fit_text.confidence(found.intervals, found.lines())},
+        details={"client_delay_ns": found.delay, **fit_text.confidence(found.intervals, said)},
     )
     return made.text()
 

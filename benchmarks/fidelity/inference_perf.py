@@ -21,9 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fidelity.rows import Row
-from benchmarks.fidelity.runs import ENGINES, Judged, judge, judged_table, part_of
+from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table, part_of
+from calibrate.devices import DEVICES
 from calibrate.from_log import LogFit, fit
 from calibrate.known_models import anatomy
+from calibrate.prior import prior
 from calibrate.profile import named
 from calibrate.transfer import carried
 from sim.cost import Roofline
@@ -36,7 +38,8 @@ TRANSFER = "transfer by shape, Qwen3-14B to Llama-2-7B"
 FOLDER = "traces/gt_h100_inference_perf"
 FITTED_ON = "codegen"
 OVERLOADED = "reasoning"
-MODELS = ("llama-2-7b", "llama-2-70b", "mixtral-8x7b")
+MODELS = {"llama-2-7b": 1, "llama-2-70b": 4, "mixtral-8x7b": 2}
+"""And the devices that share each."""
 STAGE_S = 600
 PROMPTS = 100
 """Different prompts of each run, sent in turn."""
@@ -102,10 +105,11 @@ def evidence(of_all: Sequence[Run]) -> str:
     return lines
 
 
-def fitted(of_model: Sequence[Run]) -> LogFit:
+def fitted(model: str, of_model: Sequence[Run]) -> LogFit:
     """The fit to two parts of the model's codegen run."""
+    known = prior(anatomy(model), DEVICES["h100-sxm"], tensor_parallel=MODELS[model])
     (run,) = (run for run in of_model if FITTED_ON in run.name)
-    return fit([part_of(run, *part) for part in PARTS], draws=50)
+    return fit([part_of(run, *part) for part in PARTS], start=known.start, within=known.within, draws=50)
 
 
 def to_llama() -> Roofline:
@@ -165,8 +169,11 @@ def by_stage(run: Run, found: LogFit) -> str:
 
 
 def terms(found: LogFit) -> str:
-    """The fitted terms in one line."""
-    each = [f"{name} {getattr(found.cost, name, found.delay):.4g} ns" for name in found.free]
+    """The fitted terms in one line, and where 90% of samples of the requests would have put them."""
+    each = [
+        f"{name} {getattr(found.cost, name, found.delay):.4g} ns ({low:.4g} to {high:.4g})"
+        for name, (low, high) in found.intervals.items()
+    ]
     return f"fitted in {found.cpu_s:.0f} s of CPU time: {', '.join(each)}"
 
 
@@ -181,10 +188,12 @@ def report(data: Path) -> tuple[str, list[Row]]:
     by_model = runs(data)
     text, rows = evidence([run for of_model in by_model.values() for run in of_model]) + "\n", []
     for model, of_model in by_model.items():
-        found = fitted(of_model)
+        found = fitted(model, of_model)
         judged = predictions(SUITE, of_model, found, BOUNDS)
         rows += [row for each in judged for row in each.rows]
-        text += f"{model}, {terms(found)}.\n\n{judged_table(judged, COLUMNS)}\n{survivors(of_model, found)}\n"
+        grown = amplified(of_model, judged, found.cost, found.delay)
+        text += f"{model}, {terms(found)}.\n\n{judged_table(judged, COLUMNS)}\n"
+        text += f"{grown}{survivors(of_model, found)}\n"
     llama = by_model["llama-2-7b"]
     start = to_llama()
     found = transferred(llama, start)

@@ -12,6 +12,7 @@ from benchmarks.fidelity.rows import Row
 from calibrate.cell import Cell
 from sim.cost import Roofline
 from slotstep.measured import Run
+from slotstep.provenance import coefficients
 from slotstep.validation import held
 
 ENGINES = Path(__file__).parent / "engines"
@@ -61,6 +62,20 @@ def judged_table(judged: Sequence[Judged], columns: Sequence[tuple[str, str]]) -
         cells = [f"{errors[column]:+.1%}" if column in errors else "" for column in columns]
         lines.append(f"| {each.run} | {each.part} | " + " | ".join(cells) + f" | {', '.join(each.misses)} |")
     return "\n".join(lines) + "\n"
+
+
+def amplified(of: Sequence[Run], judged: Sequence[Judged], cost: Roofline, delay: int) -> str:
+    """For each run that misses a bound, a line: by how much its median E2E grows when every step takes 1% longer."""
+    terms = {term: 1.01 * value for term, value in coefficients(cost).items()}
+    slower = replace(cost, **terms)  # type: ignore[arg-type]  # all are floats
+    missed = {each.run for each in judged if each.misses}
+    lines = ""
+    for run in of:
+        if run.name in missed:
+            now, then = (run.result(price, delay).requests["e2e_s"].median() for price in (cost, slower))
+            grown = float(then / now - 1)
+            lines += f"- {run.name}: steps that take 1% longer make its median E2E {grown:.1%} longer.\n"
+    return lines
 
 
 def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> Cell:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.fidelity.runs import ENGINES, Judged, judge, judged_table
+from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table
 from calibrate.devices import DEVICES
 from calibrate.from_log import LogFit, fit
 from calibrate.known_models import anatomy
+from calibrate.prior import prior
 from calibrate.profile import Profile, profile
 from calibrate.transfer import Attained, attained
 from sim.cost import Roofline
@@ -45,7 +45,9 @@ def runs(data: Path) -> list[Run]:
 
 def fitted(cells: Sequence[Run]) -> LogFit:
     """The fit to the three cells; it sees nothing of the others."""
-    return fit([run.cell() for run in cells if run.name in FITTED], draws=100)
+    known = prior(anatomy("qwen3-14b"), DEVICES["h100-sxm"])
+    used = [run.cell() for run in cells if run.name in FITTED]
+    return fit(used, start=known.start, within=known.within, draws=100)
 
 
 def predictions(cells: Sequence[Run], found: LogFit) -> list[Judged]:
@@ -56,14 +58,6 @@ def predictions(cells: Sequence[Run], found: LogFit) -> list[Judged]:
         )
         for run in cells
     ]
-
-
-def amplified(cells: Sequence[Run], found: LogFit, name: str) -> float:
-    """By how much the median E2E of a cell grows when every step takes 1% longer, relative."""
-    run = next(run for run in cells if run.name == name)
-    terms = {term: 1.01 * value for term, value in coefficients(found.cost).items()}
-    slower = run.result(replace(found.cost, **terms), found.delay).requests["e2e_s"].median()  # type: ignore[arg-type]
-    return float(slower / run.result(found.cost, found.delay).requests["e2e_s"].median() - 1)
 
 
 def physical(cost: Roofline) -> list[Attained]:
@@ -149,11 +143,7 @@ def report(data: Path) -> tuple[str, LogFit, list[Judged]]:
         f"{met} of {len(unseen)} unseen cells are within all of them.\n\n{judged_table(judged, COLUMNS)}\n"
         f"{rates_table(found)}\n" + "".join(f"- {line}\n" for line in found.lines())
     )
-    for each in judged:
-        if each.misses:
-            grown = amplified(cells, found, each.run)
-            text += f"- {each.run}: steps that take 1% longer make its median E2E {grown:.1%} longer.\n"
-    return text, found, judged
+    return text + amplified(cells, judged, found.cost, found.delay), found, judged
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from benchmarks.fidelity import inference_perf, tenants, vllm_cpu
 from benchmarks.fidelity.__main__ import main, pivoted, put
 from benchmarks.fidelity.rows import Row
-from benchmarks.fidelity.runs import ENGINES, judge, part_of
+from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, part_of
 from calibrate.profile import named
 from sim.cost import Roofline
 from slotstep import measured
@@ -74,6 +75,18 @@ def test_a_part_of_a_run_is_a_cell_of_its_own(data: Path) -> None:
     later = part_of(run, 60, 120, unjudged=10)
     assert later.requests == cell.requests
     assert later.measured["id"].tolist() == cell.measured["id"].tolist()[10:]
+
+
+def test_a_miss_says_how_much_a_longer_step_matters(data: Path) -> None:
+    """Alone in the engine a request takes 1% longer with its steps; where others come meanwhile, a little more."""
+    of = runs(data, "sweep_rate__agg_2rps__vanilla", "sweep_rate__agg_4rps__vanilla")
+    cost = named(tenants.NAME).cost()
+    assert isinstance(cost, Roofline)
+    judged = [Judged(of[0].name, "held out", (), ()), Judged(of[1].name, "held out", (), ("e2e p50 +9.0%",))]
+    line = amplified(of, judged, cost, 2_000_000)
+    found = re.fullmatch(r"- sweep_rate__agg_4rps__vanilla: steps that .* median E2E (\S+)% longer\.\n", line)
+    assert found is not None
+    assert 1.0 <= float(found[1]) < 1.5
 
 
 def test_the_table_has_a_line_per_run_with_errors_and_what_was_measured() -> None:

@@ -13,9 +13,12 @@ from sim_stories import engine
 
 from calibrate.cell import METRICS, Cell, compared
 from calibrate.descent import descend, loss
+from calibrate.devices import DEVICES
 from calibrate.from_log import fit
 from calibrate.guess import guess
 from calibrate.identify import identify
+from calibrate.known_models import anatomy
+from calibrate.prior import Prior, prior
 from calibrate.steps import of_log, predicted
 from sim.clients import Distant, OpenLoop
 from sim.cluster import simulate
@@ -123,6 +126,41 @@ def test_only_free_terms_move(runs: list[Cell]) -> None:
     assert found.delay == DELAY
 
 
+def test_no_term_leaves_what_is_possible(runs: list[Cell]) -> None:
+    start = replace(HIDDEN, per_context_token=20.0)
+    for low, high, found_at in ((10.0, 40.0, 40.0), (10.0, 200.0, 60.0)):
+        ends = {"per_context_token": (low, high)}
+        found = fit(runs[1:], start=start, delay=DELAY, free=["per_context_token"], within=ends, starts=1, draws=10)
+        assert found.cost.per_context_token == pytest.approx(found_at, rel=0.1)
+        assert low <= found.cost.per_context_token <= high * (1 + 1e-9)
+        assert all(low <= end <= high * (1 + 1e-9) for end in found.intervals["per_context_token"])
+        assert Prior(start, ends).edges(found.cost) == (
+            ["per_context_token: at the end of its range, 50% of the data sheet"] if high == 40 else []
+        )
+
+
+def test_what_is_possible_is_the_data_sheet_and_a_share_of_it() -> None:
+    model, device = anatomy("llama-2-7b"), DEVICES["h100-sxm"]
+    known = prior(model, device)
+    layer = 4 * 4096**2 + 3 * 4096 * 11008
+    fastest = 2 * (32 * layer + 4096 * 32000) / 3.35e12 * 1e9
+    assert known.within["weight_pass"] == pytest.approx((fastest, 2 * fastest), rel=0.01)
+    cached = 2 * 32 * 4096 * 2 / 3.35e12 * 1e9
+    assert known.within["per_context_token"] == pytest.approx((cached, 2 * cached), rel=0.01)
+    product = 2 * 32 * layer / 989e12 * 1e9
+    assert known.within["per_token"] == pytest.approx((product, 2.5 * product), rel=0.03)
+    for term, (low, high) in known.within.items():
+        assert low < getattr(known.start, term) < high
+    assert known.edges(replace(known.start, weight_pass=fastest)) == [
+        "weight_pass: at the end of its range, 100% of the data sheet"
+    ]
+    # Four devices read a quarter each; experts are small matrices, whose rate has no lower end.
+    assert prior(anatomy("llama-2-70b"), device, tensor_parallel=4).within.keys() == known.within.keys()
+    assert "per_token" not in prior(anatomy("mixtral-8x7b"), device, tensor_parallel=2).within
+    with pytest.raises(ValueError, match="has layers with a window"):
+        prior(replace(model, window=4096, windowed_layers=16), device)
+
+
 def test_latencies_from_queue_entry_know_no_delay(runs: list[Cell]) -> None:
     here = replace(measured("here", requests(2, 80, (64, 1500), 4), HIDDEN, delay=0), at_client=False)
     found = fit([here], starts=1, draws=10)
@@ -184,5 +222,9 @@ def test_the_descent_finds_the_valley_and_one_outlier_does_not_move_it() -> None
         straight = np.array([10 * (point[1] - point[0] ** 2), 1 - point[0]])  # Rosenbrock
         return np.append(straight, 5.0)
 
-    found = descend(residuals, np.array([-1.2, 1.0]), 1.0, 400, 6.0)
+    ends = np.full(2, 6.0)
+    found = descend(residuals, np.array([-1.2, 1.0]), 1.0, 400, -ends, ends)
     assert loss(residuals(found), 1.0) - loss(np.array([0.0, 0.0, 5.0]), 1.0) < 0.02
+    # With the first coordinate kept below a half, the best is at that end: there the second is a quarter.
+    found = descend(residuals, np.array([-1.2, 1.0]), 1.0, 400, -ends, np.array([0.5, 6.0]))
+    assert found == pytest.approx([0.5, 0.25], abs=0.05)

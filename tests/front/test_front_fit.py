@@ -167,12 +167,26 @@ def test_measured_runs_become_a_profile_and_one_kept_back_is_predicted(
     assert slotstep_exits(*arguments, "--out", tmp_path / "mine.yaml", *ABOUT) == 0
     printed = capsys.readouterr().out
     assert "held out" in printed
+    assert "from a guess; predicted over measured" in printed
     made = read(tmp_path / "mine.yaml")
     found = made.content["curve"]["roofline"]
     assert found["weight_pass"] + found["host"] == pytest.approx(11e6, rel=0.05)
     assert found["per_token"] == pytest.approx(4e4, rel=0.1)
     assert made.content["residuals"]["held_out_e2e"] < 0.1
     assert made.content["source"] == "measured runs light"
+
+
+def test_a_known_model_and_device_are_where_a_fit_starts_and_what_it_cannot_leave(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The engine read weights at 45% of the bandwidth of an H100: that is taken for 50% and something else."""
+    about = ["--about=model=llama-3.1-8b", "--about=device=h100-sxm", *ABOUT[2:]]
+    arguments = ["calibrate", "from-log", logs[1], "--scenario", tmp_path / "engine.yaml", *about]
+    assert slotstep_exits(*arguments, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["start"] == "what shapes say of llama-3.1-8b on h100-sxm"
+    assert found["cost"]["weight_pass"] <= 2 * 4.5e6
+    assert found["cost"]["weight_pass"] + found["cost"]["host"] == pytest.approx(11e6, rel=0.05)
 
 
 def test_only_the_host_is_fitted_beside_the_scenarios_other_terms(
