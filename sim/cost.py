@@ -131,7 +131,7 @@ class Curve(ABC):
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, int | float) and (not isfinite(value) or value < 0):
-                unit = "" if each.name == "raggedness" else " ns"
+                unit = "" if each.name in ("raggedness", "unsplit") else " ns"
                 raise ValueError(f"{each.name} is {value}{unit}; expected 0 or more")
 
     @property

@@ -61,7 +61,8 @@ class Knots:
         whole = np.arange(self.at[-1] + 1, dtype=np.float64)
         if len(at) == 1:
             return [float(y[0])] * len(whole)
-        values = PchipInterpolator(at, y)(np.maximum(whole, at[0]))
+        with np.errstate(over="ignore"):  # next to a rise of nearly 0 the harmonic mean is 0, by way of infinity
+            values = PchipInterpolator(at, y)(np.maximum(whole, at[0]))
         values[list(self.at)] = y
         values = np.minimum(np.maximum.accumulate(values), y[-1])
         return [float(value) for value in values]

@@ -97,6 +97,12 @@ def tables(draw: st.DrawFn) -> Table:
     )
 
 
+def test_a_rise_next_to_nothing_is_none() -> None:
+    tiny = 2.2e-309
+    assert [Knots((1, 2, 3), (0.0, 0.0, tiny))(x) for x in (1, 2, 3)] == [0, 0, tiny]
+    assert Knots((1, 2, 3), (0.0, tiny, 2 * tiny))(2) == tiny
+
+
 @given(knots())
 @settings(max_examples=60, deadline=None)
 def test_a_table_never_falls(made: Knots) -> None:
@@ -226,6 +232,7 @@ def test_a_batch_is_padded_to_the_next_captured_size() -> None:
         ({"dense": 5}, "dense is 5: "),
         ({"graph_sizes": [4, 2]}, "graph_sizes is"),
         ({"unsplit": 2.5}, "unsplit is 2.5; expected a whole number"),
+        ({"unsplit": -1}, "unsplit is -1; expected 0 or more"),
         ({"host": -1.0}, "host is -1.0 ns; expected 0 or more"),
     ],
 )
