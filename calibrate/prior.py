@@ -17,6 +17,8 @@ from sim.cost import Roofline
 
 SLOWEST = {"weight_pass": 0.5, "per_context_token": 0.5, "per_token": 0.4}
 """Least shares of the data sheet, of bandwidth and of the rate of matrix products."""
+NEAR = 0.03
+"""A term so near to an end of its range was kept there: a search ends a little before it."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Prior:
         said = []
         for term, (low, high) in self.within.items():
             value = getattr(cost, term)
-            if not low * 1.01 < value < high * 0.99:
-                share = 1.0 if value < high * 0.99 else SLOWEST[term]
+            if not low * (1 + NEAR) < value < high * (1 - NEAR):
+                share = 1.0 if value < high * (1 - NEAR) else SLOWEST[term]
                 said.append(f"{term}: at the end of its range, {share:.0%} of the data sheet")
         return said
 

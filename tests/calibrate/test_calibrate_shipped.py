@@ -71,9 +71,11 @@ def test_and_within_two_with_its_captured_graphs(data: Path) -> None:
     assert [row for row in errors(operators.RUNS[0], data, graphs=True) if abs(row.error) > 0.02] == []
 
 
-def test_neither_run_asks_for_host_time(data: Path) -> None:
-    """The mean E2E of each is met best without, now that the longest of a batch is in the cost."""
-    assert [operators.best_host(data, run) for run in operators.RUNS] == [0.0, 0.0]
+@pytest.mark.parametrize("run", operators.RUNS, ids=lambda run: run.folder.partition("__")[0])
+def test_neither_run_asks_for_host_time(data: Path, run: operators.Measured) -> None:
+    """Without any the mean E2E is already above the measured one, now that the longest of a batch is in the cost."""
+    found = {(row.metric, row.statistic): row.error for row in errors(run, data, graphs=True)}
+    assert 0 <= found["e2e_s", "mean"] < 0.02
 
 
 def test_an_rtx_pro_6000_is_met_within_four_percent_but_for_the_median_wait(data: Path) -> None:

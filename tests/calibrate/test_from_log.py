@@ -127,16 +127,15 @@ def test_only_free_terms_move(runs: list[Cell]) -> None:
 
 
 def test_no_term_leaves_what_is_possible(runs: list[Cell]) -> None:
+    """The cache is read at 60 ns a position: a fence at 40 is where the fit ends, and it says so."""
     start = replace(HIDDEN, per_context_token=20.0)
-    for low, high, found_at in ((10.0, 40.0, 40.0), (10.0, 200.0, 60.0)):
-        ends = {"per_context_token": (low, high)}
-        found = fit(runs[1:], start=start, delay=DELAY, free=["per_context_token"], within=ends, starts=1, draws=10)
-        assert found.cost.per_context_token == pytest.approx(found_at, rel=0.1)
-        assert low <= found.cost.per_context_token <= high * (1 + 1e-9)
-        assert all(low <= end <= high * (1 + 1e-9) for end in found.intervals["per_context_token"])
-        assert Prior(start, ends).edges(found.cost) == (
-            ["per_context_token: at the end of its range, 50% of the data sheet"] if high == 40 else []
-        )
+    ends = {"per_context_token": (10.0, 40.0)}
+    found = fit(runs[1:2], start=start, delay=DELAY, free=["per_context_token"], within=ends, starts=1, draws=10)
+    assert found.cost.per_context_token == pytest.approx(40, rel=0.03)
+    assert all(10 <= end <= 40 * (1 + 1e-9) for end in found.intervals["per_context_token"])
+    assert Prior(start, ends).edges(found.cost) == [
+        "per_context_token: at the end of its range, 50% of the data sheet"
+    ]
 
 
 def test_what_is_possible_is_the_data_sheet_and_a_share_of_it() -> None:
