@@ -33,9 +33,9 @@ class Prior:
         said = []
         for term, (low, high) in self.within.items():
             value = getattr(cost, term)
-            if not low * (1 + NEAR) < value < high * (1 - NEAR):
-                share = 1.0 if value < high * (1 - NEAR) else SLOWEST[term]
-                said.append(f"{term}: at the end of its range, {share:.0%} of the data sheet")
+            end = 1.0 if value <= low * (1 + NEAR) else SLOWEST[term] if value >= high * (1 - NEAR) else None
+            if end is not None:
+                said.append(f"{term}: at the end of its range, {end:.0%} of the data sheet")
         return said
 
 

@@ -150,18 +150,23 @@ def from_log(
 
 
 def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
-    """What the shapes say of the model and the device that `--about` names, if they are known; and that in words."""
-    from calibrate.anatomy import BYTES
-    from calibrate.devices import DEVICES
-    from calibrate.known_models import MODELS
-    from calibrate.prior import prior
-    from slotstep.provenance import value_at
+    """What the shapes say of the model and the device that `--about` names, if they are known; and that in words.
 
-    model, device = MODELS.get(value_at(of, "model.name") or ""), DEVICES.get(str(of.get("device")))
-    if model is None or device is None or model.window or of.get("dtype") not in BYTES or "tensor_parallel" not in of:
+    Raises BadInput for a device that has no rate in the dtype.
+    """
+    from calibrate.prior import prior
+    from traces.errors import BadInput
+
+    known = fit_text.known_shapes(of)
+    if known is None or known[0].window:
         return None, "a guess"
-    found = prior(model, device, of["dtype"], int(of["tensor_parallel"]))
-    return found, f"what shapes say of {model.name} on {device.name}"
+    model, device = known
+    try:
+        return prior(
+            model, device, of["dtype"], of["tensor_parallel"]
+        ), f"what shapes say of {model.name} on {device.name}"
+    except ValueError as error:
+        raise BadInput(f"--about {error}") from None
 
 
 def fitted(

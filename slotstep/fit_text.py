@@ -11,9 +11,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from calibrate.anatomy import Anatomy
+    from calibrate.devices import Device
     from calibrate.from_steps import StepFit
     from calibrate.identify import Identified
     from sim.cost import Curve, Roofline
+
+
+def known_shapes(of: Mapping[str, Any]) -> tuple[Anatomy, Device] | None:
+    """The model and the device that `--about` names, if their shapes are known, and dtype and devices given."""
+    from calibrate.anatomy import BYTES
+    from calibrate.devices import DEVICES
+    from calibrate.known_models import MODELS
+    from slotstep.provenance import value_at
+
+    model, device = MODELS.get(str(value_at(of, "model.name"))), DEVICES.get(str(of.get("device")))
+    devices, dtype = of.get("tensor_parallel"), of.get("dtype")
+    if model is None or device is None or str(dtype) not in BYTES or not isinstance(devices, int) or devices < 1:
+        return None
+    return model, device
 
 
 def rate_lines(cost: Roofline, of: Mapping[str, Any]) -> list[str]:
@@ -21,17 +37,13 @@ def rate_lines(cost: Roofline, of: Mapping[str, Any]) -> list[str]:
 
     Of a model on one device only: what several share is not told apart.
     """
-    from calibrate.anatomy import BYTES
-    from calibrate.devices import DEVICES
-    from calibrate.known_models import MODELS
     from calibrate.transfer import attained
-    from slotstep.provenance import value_at
 
-    model, device = MODELS.get(value_at(of, "model.name") or ""), DEVICES.get(of.get("device", ""))
-    if model is None or of.get("tensor_parallel") != 1 or of.get("dtype") not in BYTES:
+    known = known_shapes(of)
+    if known is None or of["tensor_parallel"] != 1:
         return []
     lines = []
-    for each in attained(cost, model, device, of["dtype"]):
+    for each in attained(cost, *known, of["dtype"]):
         share = f", {each.value / each.sheet:.0%} of the data sheet" if each.sheet else ""
         lines.append(f"{each.term}: {each.what} {each.value / 1e12:.3g}e12{share}")
     return lines

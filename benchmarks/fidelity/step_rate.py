@@ -34,6 +34,13 @@ def ends(last: Floats) -> Floats:
     return sorted_ends[np.diff(sorted_ends, prepend=-np.inf) > SAME_S]
 
 
+def batch(decodes: int, context: int, longest: int) -> Shape:
+    """A step that only decodes."""
+    shape = Shape()
+    shape.decodes, shape.context, shape.longest = decodes, context, longest
+    return shape
+
+
 def counted(first: Floats, last: Floats, total: Floats, cost: Curve) -> pd.DataFrame:
     """What lies between two ends after the last first token: steps, sequences, contexts, ms of a step, and by `cost`.
 
@@ -50,13 +57,11 @@ def counted(first: Floats, last: Floats, total: Floats, cost: Curve) -> pd.DataF
             break
         present = last > begin + SAME_S
         contexts = (total - to_go - 2)[present]
-        shape = Shape()
-        shape.decodes, shape.context, shape.longest = len(contexts), int(contexts.sum()), int(contexts.max())
+        shape = batch(len(contexts), int(contexts.sum()), int(contexts.max()))
         expected = cost.step(shape) / 1e9
         steps = max(1, round((end - begin) / (expected * off)))
         off = (end - begin) / steps / expected
-        even = Shape()
-        even.decodes, even.context, even.longest = shape.decodes, shape.context, shape.context // shape.decodes
+        even = batch(shape.decodes, shape.context, shape.context // shape.decodes)
         rows.append(
             {
                 "second": begin,

@@ -15,6 +15,8 @@ from calibrate.steps import predicted
 from calibrate.validation import in_flight_at
 from sim.cost import Roofline
 from slotstep.cli import main
+from slotstep.fit_commands import shape_prior
+from traces.errors import BadInput
 
 ABOUT = [f"--about={each}" for each in ("device=H100", "model=small", "dtype=bfloat16", "tensor_parallel=1")]
 HIDDEN = Roofline(host=1e6, weight_pass=1e7, per_token=4e4, per_context_token=50.0, per_sequence=1e4)
@@ -187,6 +189,14 @@ def test_a_known_model_and_device_are_where_a_fit_starts_and_what_it_cannot_leav
     assert found["start"] == "what shapes say of llama-3.1-8b on h100-sxm"
     assert found["cost"]["weight_pass"] <= 2 * 4.5e6
     assert found["cost"]["weight_pass"] + found["cost"]["host"] == pytest.approx(11e6, rel=0.05)
+
+
+def test_what_is_no_number_of_devices_is_no_place_to_start() -> None:
+    of = {"model": {"name": "llama-3.1-8b"}, "device": "b200", "dtype": "float32", "tensor_parallel": "two"}
+    assert shape_prior(of) == (None, "a guess")
+    assert shape_prior({**of, "tensor_parallel": 0}) == (None, "a guess")
+    with pytest.raises(BadInput, match=r"--about device b200: .*float32"):
+        shape_prior({**of, "tensor_parallel": 1})
 
 
 def test_only_the_host_is_fitted_beside_the_scenarios_other_terms(
