@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Request:
 
     `output` is the true number of generated tokens, which an engine learns only at the end; `max_output`
     is the limit the client declared, which an engine knows from the start. A request that declares none
-    is taken to have asked for exactly what it produced. A smaller `priority` is more urgent.
+    is taken to have asked for exactly what it produced; `declared` is then false. A smaller `priority` is more urgent.
 
     What the prompt says may be known as `tokens` (ids) or as `blocks` (ids of blocks of `block_size` tokens,
     the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else
@@ -58,8 +58,11 @@ class Request:
     session: str = ""
     think: Nanoseconds | None = None
     spoken: int = 0
+    declared: bool | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        if self.declared is None:
+            object.__setattr__(self, "declared", self.max_output != 0)
         if self.max_output == 0:
             object.__setattr__(self, "max_output", self.output)
         if self.prompt < 1 or self.output < 1 or self.arrival < 0 or self.max_output < self.output:

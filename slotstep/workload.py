@@ -77,11 +77,9 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
         if given.scale_rate != 1:
             found = transforms.scale_rate(found, given.scale_rate)
     if given.max_output is not None:
-        lines = given.requests or ()
-        declared = {line.id or str(n) for n, line in enumerate(lines, start=1) if line.max_output is not None}
         with scenario.blamed(f"{where}max_output: "):
             found = [
-                request if request.id in declared else replace(request, max_output=given.max_output)
+                request if request.declared else replace(request, max_output=given.max_output, declared=True)
                 for request in found
             ]
     return replace(begun, requests=found)

@@ -81,7 +81,7 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
         prompt=prompt,
         output=output,
         tenant=_name(entry, "tenant", place, "default"),
-        max_output=_whole(entry, "max_output", place, least=output, default=output),
+        max_output=_whole(entry, "max_output", place, least=output) if "max_output" in entry else 0,
         priority=_whole(entry, "priority", place, least=-MAX_TOKENS),
         tokens=cast("tuple[int, ...]", tokens) or None,
         blocks=blocks,

@@ -30,8 +30,9 @@ def tabulate(
         "prompt": [request.prompt for request in requests],
         "output": [request.output for request in requests],
     }
-    if any(request.max_output != request.output for request in requests):
-        columns["max_output"] = pd.array([request.max_output for request in requests], dtype="Int64")
+    if any(request.declared for request in requests):
+        limits = [request.max_output if request.declared else None for request in requests]
+        columns["max_output"] = pd.array(limits, dtype="Int64")
     if any(request.tenant != "default" for request in requests):
         columns["tenant"] = pd.array([request.tenant for request in requests], dtype=STRING)
     if known:

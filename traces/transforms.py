@@ -18,7 +18,7 @@ from traces.limits import LATEST
 from traces.synthetic.arrivals import Arrivals, Clock
 from traces.synthetic.streams import Stream
 
-CONTENT = ("prompt", "output", "max_output", "tokens", "blocks", "block_size", "adapter")
+CONTENT = ("prompt", "output", "max_output", "declared", "tokens", "blocks", "block_size", "adapter")
 
 
 def scale_rate(requests: Sequence[Request], factor: float) -> list[Request]:
