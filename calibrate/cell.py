@@ -68,6 +68,11 @@ class Cell:
         """
         if first >= self.requests:
             return self.measured
+        if self.measured["sent_s"].isna().all():
+            raise ValueError(
+                f"{self.name}: when its requests were sent is not known, so no part of them can be told apart; "
+                f"expected --first of at least {2 * self.requests}"
+            )
         early = self.measured[self.measured["rank"] < first]
         cut = early["sent_s"].to_numpy(np.float64).max(initial=-np.inf)
         ended: pd.DataFrame = early[early["sent_s"] + early["e2e_s"] <= cut]

@@ -1,7 +1,8 @@
 """A predicted run held against a measured one: every metric by itself, by load, over time, and who did not survive.
 
 Latencies are compared over the requests that ended well in both runs; how many ended otherwise, in which, is said
-beside. No number here is an average over metrics or runs. Knows no file and no engine.
+beside. Where a run does not say when its requests were sent, nothing over time or by load is compared. No number here
+is an average over metrics or runs. Knows no file and no engine.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ METRICS = ("ttft_s", "tpot_s", "e2e_s", "wait_s")
 LEVELS = ("low", "middle", "high")
 POINTS = 240
 """Instants of the series, evenly over the longer of the two runs."""
+
+
+def timed(run: pd.DataFrame) -> bool:
+    """Whether it is known when the requests of a run were sent."""
+    return bool(run["sent_s"].notna().any())
 
 
 def both(measured: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +78,7 @@ def compare(truth: float, said: float) -> dict[str, float | None]:
 
 def by_load(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     """The errors in three equal parts of the requests, by how many were in flight when they were sent."""
-    if not len(pairs):
+    if not len(pairs) or pairs["sent_s_measured"].isna().all():
         return []
     order = pairs.sort_values("load", kind="stable")
     parts = [order.iloc[part] for part in np.array_split(np.arange(len(order)), len(LEVELS))]
@@ -84,7 +90,9 @@ def by_load(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def pace(measured: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, Any]:
-    """Makespan, and requests and output tokens per second, of those who ended well in each run."""
+    """Makespan, and requests and output tokens per second, of those who ended well in each run; {} without times."""
+    if not timed(measured):
+        return {}
     spans: list[float] = []
     counts: list[float] = []
     tokens: list[float] = []
@@ -104,8 +112,10 @@ def pace(measured: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, Any]:
 def series(measured: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
     """Both runs over time: `t` (s from the first sending), requests in flight, and those without their first token.
 
-    The columns are `in_flight` and `without_token`, each `_measured` and `_predicted`.
+    The columns are `in_flight` and `without_token`, each `_measured` and `_predicted`; none without times.
     """
+    if not timed(measured):
+        return pd.DataFrame()
     starts = [float(run["sent_s"].min()) for run in (measured, predicted)]
     last = max(float(run["end_s"].max()) - start for run, start in zip((measured, predicted), starts, strict=True))
     instants = np.linspace(0, last, POINTS)

@@ -22,7 +22,7 @@ def fidelity(name: str, pairs: pd.DataFrame, series: pd.DataFrame) -> Figure:
     """Quantiles of TTFT, TPOT and E2E, and two series over time, measured and predicted.
 
     `pairs` has columns such as `ttft_s_measured` and `ttft_s_predicted` (s), a row per request; `series` has `t` (s)
-    and, measured and predicted, the counts named in SERIES. A metric without samples has an empty panel.
+    and, measured and predicted, the counts named in SERIES. A metric or series without samples has an empty panel.
     """
     figure = ink.figure(11.0, 6.4)
     grid = figure.add_gridspec(2, 6)
@@ -42,7 +42,7 @@ def quantiles(axes: Axes, title: str, remark: str, pairs: pd.DataFrame, metric: 
     columns = [f"{metric}_{side}" for side in ("measured", "predicted")]
     known = pairs[columns].dropna() if all(column in pairs for column in columns) else pd.DataFrame()
     if known.empty:
-        axes.text(0.5, 0.5, "no samples", transform=axes.transAxes, ha="center", color=ink.FAINT)
+        nothing(axes)
         return
     truth, said = (np.quantile(known[column].to_numpy(np.float64), SHARES) for column in columns)
     least, most = min(truth[0], said[0]), max(truth[-1], said[-1])
@@ -58,6 +58,9 @@ def over_time(axes: Axes, title: str, series: pd.DataFrame, column: str) -> None
     """One count of both runs over time."""
     ink.title(axes, title, "")
     ink.bare(axes, "bottom", "left")
+    if series.empty:
+        nothing(axes)
+        return
     lines = []
     for place, side in enumerate(("measured", "predicted")):
         colour, dashes = ink.line(place)
@@ -65,3 +68,8 @@ def over_time(axes: Axes, title: str, series: pd.DataFrame, column: str) -> None
     ink.legend(axes, lines, ["measured", "predicted"], loc="best")
     axes.set_xlabel("s", fontsize=ink.SMALL, color=ink.STRONG)
     axes.set_ylim(bottom=0)
+
+
+def nothing(axes: Axes) -> None:
+    """The words of an empty panel."""
+    axes.text(0.5, 0.5, "no samples", transform=axes.transAxes, ha="center", color=ink.FAINT)

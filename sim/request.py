@@ -22,7 +22,8 @@ class Request:
 
     `output` is the true number of generated tokens, which an engine learns only at the end; `max_output`
     is the limit the client declared, which an engine knows from the start. A request that declares none
-    is taken to have asked for exactly what it produced; `declared` is then false. A smaller `priority` is more urgent.
+    is taken to have asked for exactly what it produced; `declared` is then false. A smaller `priority` is more
+    urgent.
 
     What the prompt says may be known as `tokens` (ids) or as `blocks` (ids of blocks of `block_size` tokens,
     the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else

@@ -74,17 +74,21 @@ def summary(found: Held) -> list[str]:
         side: ", ".join(f"{count:,} {name}" for name, count in asked[side].items() if count)
         for side in ("measured", "predicted")
     }
+    timeless = [] if "makespan_s" in pace else ["  not known when requests were sent: nothing over time or by load"]
     lines = [
         f"{found.name}: {asked['compared']:,} requests ended well in both runs",
         f"  measured  {ended['measured']}"
         + (f"; {asked['not_replayed']:,} not replayed" if asked["not_replayed"] else ""),
         f"  predicted {ended['predicted']}",
+        *timeless,
     ]
     for name, words in (
         ("makespan_s", "makespan"),
         ("requests_per_s", "requests/s"),
         ("output_tokens_per_s", "tokens/s"),
     ):
+        if name not in pace:
+            continue
         one = pace[name]
         error = f" ({one['error']:+.1%})" if one["error"] is not None else ""
         lines.append(f"  {words}: measured {one['measured']:,.1f}, predicted {one['predicted']:,.1f}{error}")

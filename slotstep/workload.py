@@ -27,11 +27,15 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Made:
-    """Requests by arrival, the session of a request's id where it has one, and what a reader changed or left out."""
+    """Requests by arrival, the session of a request's id where it has one, and what a reader changed or left out.
+
+    Unless `timed` their source has no arrivals: all are 0 and mean nothing.
+    """
 
     requests: list[Request]
     sessions: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    timed: bool = True
 
 
 Reader = Callable[[Mapping[str, Any]], Made]
@@ -48,7 +52,12 @@ def requests(scenario: Scenario) -> list[Request]:
 
 def load(scenario: Scenario, read: Reader | None = None) -> Made:
     """The same with the remarks of those who read the traces; `read` in the place of `replayed`, if given."""
-    return make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
+    made = make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
+    closed = scenario.clients is not None and scenario.clients.closed is not None
+    if not made.timed and not closed:
+        with scenario.blamed("workload."):
+            raise untimed(scenario.workload, ", or clients.closed, which use none")
+    return made
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
@@ -66,10 +75,13 @@ def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None
 def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
     """The requests of one workload, after its transforms; `where` begins the keys in messages."""
     begun = source(scenario, given, where, seed, read)
-    found = begun.requests
+    found, timed = begun.requests, begun.timed
     with scenario.blamed(where):
         if given.transforms is not None:
-            found = pipeline.apply(steps(given), found, seed, begun.sessions)
+            found = pipeline.apply(steps(given), found, seed, begun.sessions, timed=timed)
+            timed = timed or pipeline.draws_arrivals(steps(given))
+        elif not timed and (given.between is not None or given.scale_rate != 1):
+            raise untimed(given)
         if given.between is not None:
             found = transforms.between(found, *given.between)
         if given.first is not None:
@@ -82,7 +94,14 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
                 request if request.declared else replace(request, max_output=given.max_output, declared=True)
                 for request in found
             ]
-    return replace(begun, requests=found)
+    return replace(begun, requests=found, timed=timed)
+
+
+def untimed(given: Workload, otherwise: str = "") -> BadInput:
+    """What is wrong with a workload whose trace has no arrivals, where it needs them."""
+    file = next(iter((given.trace or {}).values()))
+    drawn = "transforms: [{redraw_arrivals: {poisson: {rate: 5}}}]"
+    return BadInput(f"trace: {file}: no arrival times in this file; expected {drawn}{otherwise}")
 
 
 def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
@@ -94,6 +113,10 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
             name: make(scenario, part, f"{where}merge.{name}.", part_seed(seed, name), read)
             for name, part in given.merge.items()
         }
+        for name, part in parts.items():
+            if not part.timed:
+                with scenario.blamed(f"{where}merge.{name}."):
+                    raise untimed(given.merge[name])
         sessions = {
             f"{name}-{id_}": f"{name}-{whose}" for name, part in parts.items() for id_, whose in part.sessions.items()
         }
@@ -116,7 +139,7 @@ def replayed(given: Mapping[str, Any]) -> Made:
     path = Path(file)
     try:
         trace = registry.load(path, None if kind == AUTO else kind, given.get("map"))
-        found = trace.requests(given.get("run"))
+        found = trace.requests(given.get("run"), timed=False)
     except BadInput as error:
         public = [name for name, known in SOURCES.items() if known.file_name == path.name]
         if public and not path.exists():
@@ -127,7 +150,7 @@ def replayed(given: Mapping[str, Any]) -> Made:
     sessions: dict[str, str] = {}
     if frame is not None and "session" in frame:
         sessions = dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
-    return Made(found, sessions, tuple(remarks))
+    return Made(found, sessions, tuple(remarks), trace.timed)
 
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:

@@ -3,7 +3,7 @@
 Lengths: the simplest of a constant, a lognormal and a law of few quantiles that is close enough; prompts and
 outputs go together as their ranks do. Arrivals: the trace's own rate in pieces, cut where it changed by more
 than chance, and within the pieces gamma-distributed gaps whose coefficient of variation is tuned until the
-counts per second scatter as the trace's do; seen on ticks if the trace's clock is coarse.
+counts per second scatter as the trace's do; seen on ticks if the trace's clock is coarse. At once if it has none.
 
 What it does not know: tenants, sessions, shared prefixes, and that long requests may follow each other. The
 law is of one tenant and of independent requests; `Fitted.left_out` says what was there.
@@ -74,36 +74,29 @@ class Fitted:
 def fit(frame: pd.DataFrame, seed: int = 0) -> Fitted:
     """The law of a workload frame, judged by a million draws under `seed`.
 
-    Raises BadInput for a frame without arrivals or outputs, or of fewer than two requests or no time between.
+    Without arrivals the law's are `at_once`. Raises BadInput for a frame without outputs, or of fewer than two
+    requests or no time between.
     """
-    for name, words in (("arrival_ns", "arrivals"), ("output", "output lengths")):
-        if name not in frame:
-            raise BadInput(f"has no {words}; a workload can be fitted only to arrivals and lengths")
-    times, prompts, outputs = (frame[name].to_numpy(np.int64) for name in ("arrival_ns", "prompt", "output"))
-    if len(times) < 2:
-        raise BadInput(f"{len(times)} request; expected at least two at different times")
-    if times[0] == times[-1]:
-        raise BadInput(f"{len(times)} requests arrive at once; expected different times")
-    arrivals = arrival_law(times - times[0], Stream(seed, "fit/tuning"))
+    if "output" not in frame:
+        raise BadInput("has no output lengths; a workload can be fitted only to both lengths")
+    prompts, outputs = (frame[name].to_numpy(np.int64) for name in ("prompt", "output"))
+    if len(prompts) < 2:
+        raise BadInput(f"{len(prompts)} request; expected at least two at different times")
+    judge = Stream(seed, "fit/judging")
+    arrivals, distances = fitted_arrivals(frame, seed, judge)
     prompt, output = length_law(prompts), length_law(outputs)
     ranks = statistics.rank_correlation(prompts, outputs)
     correlation = None if ranks is None else round(2 * math.sin(math.pi * ranks / 6), 4)
     workload: dict[str, Any] = {
-        "requests": len(times),
-        "arrivals": written(arrivals),
+        "requests": len(prompts),
+        "arrivals": arrivals,
         "prompt": written(prompt),
         "output": written(output),
     }
     if correlation is not None:
         workload["correlation"] = correlation
-    judge = Stream(seed, "fit/judging")
     drawn = drawn_together(prompt, output, correlation, judge, JUDGED_BY)
-    many = first_arrivals(arrivals, judge, JUDGED_BY)
-    distances = [
-        *time_distances(times - times[0], many, arrivals.rate),
-        *length_distances("prompt", prompts, drawn[0]),
-        *length_distances("output", outputs, drawn[1]),
-    ]
+    distances += length_distances("prompt", prompts, drawn[0]) + length_distances("output", outputs, drawn[1])
     if ranks is not None:
         distances.append(
             Distance(
@@ -111,6 +104,17 @@ def fit(frame: pd.DataFrame, seed: int = 0) -> Fitted:
             )
         )
     return Fitted(workload, distances, left_out(frame))
+
+
+def fitted_arrivals(frame: pd.DataFrame, seed: int, judge: Stream) -> tuple[dict[str, Any] | str, list[Distance]]:
+    """The law of a frame's arrivals as a scenario writes it, and its distances."""
+    if "arrival_ns" not in frame:
+        return "at_once", []
+    times = frame["arrival_ns"].to_numpy(np.int64)
+    if times[0] == times[-1]:
+        raise BadInput(f"{len(times)} requests arrive at once; expected different times")
+    law = arrival_law(times - times[0], Stream(seed, "fit/tuning"))
+    return written(law), time_distances(times - times[0], first_arrivals(law, judge, JUDGED_BY), law.rate)
 
 
 def length_law(values: Integers) -> Length:
@@ -279,6 +283,8 @@ def length_distances(name: str, values: Integers, drawn: Integers) -> list[Dista
 def left_out(frame: pd.DataFrame) -> list[str]:
     """What the trace tells and the law does not have."""
     lines = []
+    if "arrival_ns" not in frame:
+        lines.append("arrivals: the trace has none, and those of the law are all at once, for clients that use none")
     if "tenant" in frame and (tenants := frame["tenant"].nunique()) > 1:
         lines.append(f"{tenants} tenants: the law is of one")
     if "session" in frame and frame["session"].notna().any():

@@ -21,6 +21,8 @@ from traces.synthetic.arrivals import Arrivals
 from traces.synthetic.parser import ARRIVALS, arrivals
 from traces.synthetic.streams import Stream
 
+TIMELESS = ("first", "thin", "sample", "shuffle_lengths", "cap_lengths")
+DRAWS = "redraw_arrivals"
 DURATIONS = LAW_DURATIONS | {"between", "warm_up", "jitter", "resample"}
 
 Sessions = Mapping[str, str]
@@ -34,14 +36,18 @@ def apply(
     seed: int,
     sessions: Sessions | None = None,
     where: str = "transforms",
+    timed: bool = True,
 ) -> list[Request]:
-    """The requests after every transform of `entries`, in their order.
+    """The requests after every transform of `entries`, in their order; `timed` unless their arrivals mean nothing.
 
-    Raises BadInput, with the entry's place counted from 0, for an unknown transform or option and for what a
-    transform finds wrong, such as that no request is left.
+    Raises BadInput, with the entry's place counted from 0, for an unknown transform or option, for what a
+    transform finds wrong, such as that no request is left, and for one that needs arrivals where there are none.
     """
     found, seen = list(requests), dict[str, int]()
     for place, (name, transform) in enumerate(parse(entries, where)):
+        if not timed and name not in (*TIMELESS, DRAWS):
+            raise BadInput(f"{where}.{place}.{name}: the requests have no arrivals; expected {DRAWS} before it")
+        timed = timed or name == DRAWS
         seen[name] = seen.get(name, 0) + 1
         stream = Stream(seed, "transforms") / name
         try:
@@ -56,6 +62,11 @@ def parse(entries: object, where: str = "transforms") -> list[tuple[str, Apply]]
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise BadInput(f"{where} is {shown(entries)}; expected a list such as [{{first: 1000}}, {{rate: 5}}]")
     return [_entry(entry, f"{where}.{place}") for place, entry in enumerate(entries)]
+
+
+def draws_arrivals(entries: Sequence[object]) -> bool:
+    """Whether one of the transforms gives arrivals to requests that have none."""
+    return any(name == DRAWS for name, _ in parse(entries))
 
 
 def _entry(entry: object, where: str) -> tuple[str, Apply]:
@@ -105,7 +116,7 @@ def _redraw(value: Any, where: str) -> Apply:
     """A law of arrival, which may leave out its rate."""
     named = {value: {}} if isinstance(value, str) else value
 
-    def law(rate: float) -> Arrivals:
+    def law(rate: float | None) -> Arrivals:
         drawn = arrivals(_with_rate(named, rate), where)
         if not isinstance(drawn, Arrivals):
             raise BadInput(f"{where} is at_once; expected a law with a rate")
@@ -115,15 +126,21 @@ def _redraw(value: Any, where: str) -> Apply:
     return lambda requests, stream, sessions: transforms.redraw_arrivals(requests, law, stream)
 
 
-def _with_rate(named: Any, rate: float) -> Any:
-    """The law as written, with `rate` if it has a rate of its own to give and does not."""
+def _with_rate(named: Any, rate: float | None) -> Any:
+    """The law as written, with `rate` if it has a rate of its own to give and does not.
+
+    Raises BadInput where there is neither.
+    """
     if not isinstance(named, Mapping) or len(named) != 1:
         return named
     ((name, options),) = named.items()
     takes_rate = name in ARRIVALS and any(field.name == "rate" for field in fields(ARRIVALS[name]))
     if not takes_rate or not (options is None or isinstance(options, Mapping)):
         return named
-    return {name: {"rate": rate, **(options or {})}}
+    own = options or {}
+    if rate is None and "rate" not in own:
+        raise BadInput(f"{DRAWS}.{name}.rate is missing; expected one, as the requests have no rate of their own")
+    return {name: {"rate": rate, **own}}
 
 
 TRANSFORMS: dict[str, Callable[[Any, str], Apply]] = {

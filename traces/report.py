@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+NO_ARRIVALS = "no arrival times: lengths only, for arrivals that are drawn or clients that use none"
+
 
 @dataclass
 class Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import UnionType
-from typing import SupportsInt, cast
+from typing import Any, SupportsInt, cast
 
 from sim.request import Request
 from traces.errors import BadInput, known_keys, shown, whole_within
@@ -89,8 +89,12 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
         adapter=_name(entry, "adapter", place, "") if "adapter" in entry else "",
         session=_name(entry, "session", place, "") if "session" in entry else "",
         think=_think(entry, place),
-        **{key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry},
+        **_patience(entry, place),
     )
+
+
+def _patience(entry: Mapping[str, object], place: str) -> dict[str, Any]:
+    return {key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry}
 
 
 def _think(entry: Mapping[str, object], place: str) -> int | None:

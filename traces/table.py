@@ -69,6 +69,7 @@ from traces.report import Report
 
 Kind = Literal["workload", "lengths", "rates", "measurements"]
 STATUSES = ("ok", "failed", "timed_out", "cancelled", "throttled")
+NEEDS = {True: "a replay needs when each request arrives and both lengths", False: "a replay needs both lengths"}
 REQUEST_COLUMNS = (
     "id",
     "arrival_ns",
@@ -125,24 +126,30 @@ class Trace:
             tables={title: _rows_of(table, name) for title, table in self.tables.items()},
         )
 
-    def requests(self, run: str | None = None, tenant: str = "default") -> list[Request]:
+    @property
+    def timed(self) -> bool:
+        """Whether the workload has arrivals."""
+        return self.workload is not None and "arrival_ns" in self.workload
+
+    def requests(self, run: str | None = None, tenant: str = "default", timed: bool = True) -> list[Request]:
         """The workload as requests, by arrival, of tenant `tenant` where the file does not tell tenants apart.
 
         A turn that waits for the end of another arrives at its earliest possible time. Ids of blocks that are local
-        to a session are made its own. Raises BadInput when the file has no arrivals, no lengths, or several runs
-        and none is named.
+        to a session are made its own. Unless `timed`, requests of a file without arrivals all arrive at 0, in its
+        order. Raises BadInput when the file has no arrivals, no lengths, or several runs and none is named.
         """
         if run is not None:
-            return self.run(run).requests(tenant=tenant)
+            return self.run(run).requests(tenant=tenant, timed=timed)
         if len(self.runs) > 1:
             names = ", ".join(self.runs[:5]) + (", ..." if len(self.runs) > 5 else "")
             raise BadInput(f"{self.report.file}: has {len(self.runs)} runs; expected the name of one: {names}")
         frame = self.workload
-        missing = [name for name in ("arrival_ns", "prompt", "output") if frame is None or name not in frame]
+        words = {"arrival_ns": "arrival times", "prompt": "prompt lengths", "output": "output lengths"}
+        needed = words if timed else tuple(words)[1:]
+        missing = [words[name] for name in needed if frame is None or name not in frame]
         if frame is None or missing:
-            words = {"arrival_ns": "arrivals", "prompt": "prompt lengths", "output": "output lengths"}
-            lacks = ", ".join(words[name] for name in missing)
-            raise BadInput(f"{self.report.file}: {self.report.format} has no {lacks}; it cannot be replayed")
+            lacks = ", ".join(missing)
+            raise BadInput(f"{self.report.file}: no {lacks} in this file ({self.report.format}); {NEEDS[timed]}")
         if frame.empty:
             raise BadInput(f"{self.report.file}: no request to replay; every row was dropped")
         return list(self._requests(frame, tenant))
@@ -150,6 +157,8 @@ class Trace:
     def _requests(self, frame: pd.DataFrame, tenant: str) -> Iterator[Request]:
         nothing: list[None] = [None] * len(frame)
         columns = {name: frame[name].tolist() if name in frame else nothing for name in REQUEST_COLUMNS}
+        if not self.timed:
+            columns["arrival_ns"] = [0] * len(frame)
         for key, arrival, prompt, output, payer, limit, priority, tokens, blocks, session, think in zip(
             *columns.values(), strict=True
         ):

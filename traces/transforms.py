@@ -39,7 +39,9 @@ def rate(requests: Sequence[Request], target: float) -> list[Request]:
     once, and when an arrival would pass 2^62 ns.
     """
     number_within("rate", target, 1e-9, 1e9)
-    return _stretched(requests, Fraction(str(target)) / _mean_rate(requests, "rate"), f"rate is {target}")
+    if (now := _mean_rate(requests)) is None:
+        raise BadInput(f"rate: all {len(requests)} requests arrive at once; they have no rate")
+    return _stretched(requests, Fraction(str(target)) / now, f"rate is {target}")
 
 
 def first(requests: Sequence[Request], n: int) -> list[Request]:
@@ -152,12 +154,15 @@ def cap_lengths(requests: Sequence[Request], prompt: int | None = None, output: 
     return [_cut(_shortened(request, output), prompt) for request in requests]
 
 
-def redraw_arrivals(requests: Sequence[Request], law: Callable[[float], Arrivals], stream: Stream) -> list[Request]:
+def redraw_arrivals(
+    requests: Sequence[Request], law: Callable[[float | None], Arrivals], stream: Stream
+) -> list[Request]:
     """The same requests, in their order, with the first arrivals of `law(rate)`, their own mean rate.
 
-    Raises BadInput when they all arrive at once, for a law that is none, or one that ends too soon.
+    The rate is None where they all arrive at once. Raises BadInput for a law that is none, or one that ends too soon.
     """
-    drawn = law(float(_mean_rate(requests, "redraw_arrivals")))
+    rate = _mean_rate(requests)
+    drawn = law(None if rate is None else float(rate))
     clock = Clock(drawn, drawn.rate, stream)
     horizon = min(LATEST, int(len(requests) / drawn.rate * SECOND) + 1)
     while len(times := clock.until(horizon)) < len(requests):
@@ -205,12 +210,10 @@ def _stretched(requests: Sequence[Request], factor: Fraction, named: str) -> lis
     return [replace(request, arrival=arrival) for request, arrival in zip(requests, arrivals, strict=True)]
 
 
-def _mean_rate(requests: Sequence[Request], name: str) -> Fraction:
-    """Requests per second from the first arrival to the last."""
+def _mean_rate(requests: Sequence[Request]) -> Fraction | None:
+    """Requests per second from the first arrival to the last; None without any time between them."""
     span = requests[-1].arrival - requests[0].arrival if requests else 0
-    if not span:
-        raise BadInput(f"{name}: all {len(requests)} requests arrive at once; they have no rate")
-    return Fraction(len(requests) * SECOND, span)
+    return Fraction(len(requests) * SECOND, span) if span else None
 
 
 def _chosen(

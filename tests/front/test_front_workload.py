@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from slotstep import scenario, workload
-from traces.writers import write
+from slotstep import engine, scenario, workload
+from traces.errors import BadInput
 from traces.registry import load
 from traces.tabulate import tabulate
+from traces.writers import write
 
 CSV = "ts,in,out,limit\n0,10,5,\n1,10,5,5\n2,10,5,40\n"
 MAP = {"arrival": "ts:s", "prompt": "in", "output": "out", "max_output": "limit"}
@@ -55,3 +56,69 @@ def test_a_declared_limit_is_written_and_read_back_as_declared(trace: dict[str, 
     write(tabulate(asked)[0], tmp_path / "again.parquet")
     assert [request.declared for request in load(tmp_path / "again.parquet").requests()] == [False, True, True]
     assert limits({"trace": {"auto": "again.parquet"}, "max_output": 20}, tmp_path) == {"1": 20, "2": 5, "3": 40}
+
+
+LENGTHS = "num_prefill_tokens,num_decode_tokens\n" + "".join(f"{10 + row},5\n" for row in range(30))
+
+
+def lengths(folder: Path, **content: Any) -> scenario.Scenario:
+    """A scenario on a file of 30 lengths without arrivals."""
+    (folder / "lengths.csv").write_text(LENGTHS)
+    whole = {"workload": {"trace": {"auto": "lengths.csv"}}, "cost": {"unit": "1ms"}, **content}
+    return scenario.parse(whole, source="lengths.yaml", folder=folder)
+
+
+def workload_of(*steps: Any) -> dict[str, Any]:
+    return {"trace": {"auto": "lengths.csv"}, "transforms": list(steps)}
+
+
+def test_lengths_are_replayed_where_clients_do_not_use_arrivals(tmp_path: Path) -> None:
+    result = engine.run(lengths(tmp_path, clients={"closed": {"clients": 3}}))
+    assert result.summary["requests"]["finished"] == 30
+    assert result.summary["makespan_s"] == pytest.approx(30 / 3 * 5e-3)
+
+
+def test_lengths_are_replayed_where_arrivals_are_drawn(tmp_path: Path) -> None:
+    drawn = {"redraw_arrivals": {"poisson": {"rate": 5}}}
+    steps = [{"cap_lengths": {"prompt": 12}}, {"first": 20}, drawn, {"scale_rate": 2}]
+    asked = workload.requests(lengths(tmp_path, workload=workload_of(*steps)))
+    slower = workload.requests(lengths(tmp_path, workload=workload_of(*steps[:-1])))
+    assert [request.prompt for request in asked] == [10, 11] + [12] * 18
+    assert asked[0].arrival > 0
+    assert [request.arrival for request in asked] == [(request.arrival + 1) // 2 for request in slower]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({}, "lengths.csv: no arrival times in this file; expected transforms: [{redraw_arrivals: {poisson:"),
+        ({}, "or clients.closed, which use none"),
+        ({"clients": {"window": 4}}, "no arrival times in this file"),
+        ({"workload": {"trace": {"auto": "lengths.csv"}, "scale_rate": 2}}, "no arrival times in this file"),
+        ({"workload": {"merge": {"a": {"trace": {"auto": "lengths.csv"}}}}}, "workload.merge.a.trace: "),
+        ({"workload": workload_of({"rate": 5})}, "transforms.0.rate: the requests have no arrivals; expected redraw"),
+        ({"workload": workload_of({"first": 5}, {"jitter": "1s"})}, "transforms.1.jitter: the requests have no arr"),
+        ({"workload": workload_of({"redraw_arrivals": "poisson"})}, "transforms.0.redraw_arrivals.poisson.rate is"),
+    ],
+)  # fmt: skip
+def test_what_needs_the_arrivals_that_a_file_lacks_says_so(
+    content: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        workload.requests(lengths(tmp_path, **content))
+    assert str(caught.value).startswith("lengths.yaml: workload.")
+    assert expected in str(caught.value)
+
+
+def test_a_merge_draws_the_arrivals_of_each_part(tmp_path: Path) -> None:
+    part = workload_of({"redraw_arrivals": {"poisson": {"rate": 5}}})
+    asked = workload.requests(lengths(tmp_path, workload={"merge": {"a": part, "b": part}}))
+    assert len({request.arrival for request in asked}) == 60
+
+
+def test_requests_that_arrive_at_once_can_be_given_arrivals_with_a_rate(tmp_path: Path) -> None:
+    lines = [{"output": 5} for _ in range(9)]
+    steps = [{"redraw_arrivals": {"poisson": {"rate": 5}}}]
+    content = {"workload": {"requests": lines, "transforms": steps}, "cost": {"unit": "1ms"}}
+    asked = workload.requests(scenario.parse(content, source="once.yaml"))
+    assert len({request.arrival for request in asked}) == 9

@@ -138,10 +138,19 @@ def test_a_law_of_lengths_is_close_to_its_sample(law):
         assert np.quantile(drawn, q) == pytest.approx(np.quantile(values, q), rel=0.03)
 
 
+def test_lengths_without_arrivals_are_fitted_and_arrive_at_once():
+    law = fit(pd.DataFrame({"prompt": [7, 7, 7], "output": [3, 3, 3]}))
+    assert law.workload == {"requests": 3, "arrivals": "at_once", "prompt": {"fixed": {"tokens": 7}}} | {
+        "output": {"fixed": {"tokens": 3}}
+    }
+    assert law.left_out[0].startswith("arrivals: the trace has none")
+    drawn = generate(parse(law.workload), seed=0)
+    assert [(request.arrival, request.prompt, request.output) for request in drawn] == [(0, 7, 3)] * 3
+
+
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
-        ({"prompt": [1, 2], "output": [1, 2]}, "has no arrivals; a workload can be fitted only to"),
         ({"prompt": [1, 2], "arrival_ns": [0, 2]}, "has no output lengths; a workload can be fitted only to"),
         ({"prompt": [1, 2], "output": [1, 2], "arrival_ns": [4, 4]}, "2 requests arrive at once; expected"),
         ({"prompt": [1], "output": [1], "arrival_ns": [4]}, "1 request; expected at least two"),

@@ -28,9 +28,9 @@ FILES = {
     SAMPLES + "aiperf_qwen_concurrency1_profile_export.jsonl": ("aiperf", "workload", 10),
     SAMPLES + "aiperf_qwen_concurrency2_profile_export.jsonl": ("aiperf", "workload", 10),
     SAMPLES + "litellm_agentic_log_no_text.jsonl": ("litellm", "workload", 72),
-    SAMPLES + "llmperf_individual_responses_vllm_yi34b_4xa10g_c1.json": ("llmperf", "measurements", 80),
-    SAMPLES + "llmperf_individual_responses_vllm_yi34b_4xa10g_c16.json": ("llmperf", "measurements", 112),
-    SAMPLES + "llmperf_individual_responses_vllm_yi34b_4xa10g_c64.json": ("llmperf", "measurements", 128),
+    SAMPLES + "llmperf_individual_responses_vllm_yi34b_4xa10g_c1.json": ("llmperf", "lengths", 80),
+    SAMPLES + "llmperf_individual_responses_vllm_yi34b_4xa10g_c16.json": ("llmperf", "lengths", 112),
+    SAMPLES + "llmperf_individual_responses_vllm_yi34b_4xa10g_c64.json": ("llmperf", "lengths", 128),
     SAMPLES + "sglang_bench_serving_h200_llama33_70b_online.jsonl": ("sglang-bench", "measurements", 0),
     SLORA + "on_off_overload_FCFS.jsonl.gz": ("slora", "workload", 2400),
     SLORA + "on_off_overload_VTC.jsonl.gz": ("slora", "workload", 2400),
@@ -216,7 +216,7 @@ def test_lengths_have_their_published_figures_and_cannot_be_replayed(folder, nam
     trace = traces.load(folder / name)
     assert figures(trace.workload["prompt"]) == prompts
     assert figures(trace.workload["output"]) == outputs
-    with pytest.raises(BadInput, match="lengths has no arrivals; it cannot be replayed"):
+    with pytest.raises(BadInput, match=r"no arrival times in this file \(lengths\); a replay needs"):
         trace.requests()
 
 

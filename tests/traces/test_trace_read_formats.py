@@ -12,6 +12,7 @@ import trace_miniatures as mini
 import traces
 from sim.request import Request
 from traces import BadInput
+from traces.report import NO_ARRIVALS
 
 SECOND = 10**9
 
@@ -201,7 +202,7 @@ def test_vidur_seconds_are_exact(read):
 def test_lengths_without_arrivals_cannot_be_replayed(read):
     trace = read(mini.LENGTHS)
     assert (trace.kind, rows(trace.workload, "prompt", "output")) == ("lengths", [(1047, 1368), (74, 918)])
-    with pytest.raises(BadInput, match=r"lengths has no arrivals; it cannot be replayed$"):
+    with pytest.raises(BadInput, match=r"no arrival times in this file \(lengths\); a replay needs when each"):
         trace.requests()
 
 
@@ -329,10 +330,15 @@ def test_vllm_without_start_times_or_details_says_so(read):
     older = json.loads(mini.VLLM)
     del older["start_times"]
     trace = read(mini.lines(older))
-    assert (trace.kind, trace.workload, len(trace.measurements)) == ("measurements", None, 3)
+    assert (trace.kind, len(trace.measurements)) == ("lengths", 3)
+    assert rows(trace.workload, "id", "prompt", "output") == [("1", 10, 3), ("2", 20, 1)]
+    assert trace.report.notes == [NO_ARRIVALS]
+    mixed = read(mini.lines(older, json.loads(mini.VLLM)))
+    assert set(mixed.workload["run"]) == {"2"}
+    assert mixed.report.dropped["no start times, as other runs of the file have: measurements only"] == 2
     bare = {name: value for name, value in older.items() if not isinstance(value, list)}
     both = read(mini.lines(older, bare))
-    assert both.report.notes == ["run 2 has no details of its requests, only aggregates"]
+    assert both.report.notes == [NO_ARRIVALS, "run 2 has no details of its requests, only aggregates"]
     assert set(both.measurements["run"]) == {"1"}
     older["ttfts"] = older["ttfts"][:2]
     with pytest.raises(BadInput, match=r"run 1: ttfts has 2 entries; expected 3, as input_lens has$"):
@@ -385,7 +391,7 @@ def test_inference_perf_never_trusts_the_clients_output_count(read, tmp_path):
         ("2", "ok", None),
         ("3", "failed", None),
     ]
-    with pytest.raises(BadInput, match=r"inference-perf has no output lengths; it cannot be replayed$"):
+    with pytest.raises(BadInput, match=r"no output lengths in this file \(inference-perf\); a replay needs"):
         trace.requests()
     profile = {"client_profile": {"data": {"shared_prefix": {"output_len": 19}}}}
     (tmp_path / "experiments.json").write_text(
@@ -413,7 +419,7 @@ def test_inference_perfs_own_report_has_token_times(read, nested):
 
 def test_llmperf_is_a_closed_loop_without_start_times(read):
     trace = read(mini.LLMPERF)
-    assert trace.kind == "measurements"
+    assert rows(trace.workload, "id", "prompt", "output") == [("1", 550, 5)]
     assert rows(trace.measurements, "status", "ttft_s", "e2e_s", "tpot_s") == [
         ("ok", 0.5, 2.5, 0.5),
         ("failed", None, None, None),

@@ -15,14 +15,18 @@ import pandas as pd
 from traces.errors import BadInput, shown
 from traces.formats.aiperf import is_gap
 from traces.pieces import Piece, columns, nullable, objects, per_token, text
-from traces.report import Report
+from traces.report import NO_ARRIVALS, Report
 from traces.rows import JsonRows, encodable
 
 FIELDS = ("input_lens", "output_lens", "ttfts", "itls", "errors", "start_times", "generated_texts")
 
 
-def piece(rows: JsonRows | None, report: Report, run: str | None, scalars: dict[str, Any]) -> Piece:
-    """The measurements of one run, its workload if it has start times, and its own aggregates in `runs`."""
+def piece(rows: JsonRows | None, report: Report, run: str | None, scalars: dict[str, Any], timed: bool) -> Piece:
+    """The measurements of one run, its workload, and its own aggregates in `runs`.
+
+    The workload has no arrivals unless the file is `timed`: where one of its runs has start times, a run without them
+    has no workload.
+    """
     table = pd.DataFrame([{"run": run or "1", **scalars}])
     if rows is None:
         report.note(f"run {run or '1'} has no details of its requests, only aggregates")
@@ -30,7 +34,7 @@ def piece(rows: JsonRows | None, report: Report, run: str | None, scalars: dict[
     prompt, output = rows.whole("input_lens"), rows.whole("output_lens", empty=0)
     ttft = rows.number("ttfts", empty=True)
     gaps = rows.lists("itls", is_gap, "a list of seconds")
-    timed = rows.has("start_times")
+    started = rows.has("start_times")
     start, unstarted = rows.time("start_times", "s", empty=True)
     rows.check()
     failed = np.array([bool(error) for error in rows.values("errors")], bool) | (output == 0)
@@ -42,18 +46,21 @@ def piece(rows: JsonRows | None, report: Report, run: str | None, scalars: dict[
     report.drop("input_lens is 0", int(((prompt == 0) & (output > 0)).sum()))
     kept = (output > 0) & (prompt > 0)
     workload = None
-    if timed:
+    if started:
         report.drop("has no start time", int((kept & unstarted).sum()))
         workload = columns(rows, kept & ~unstarted, **names, arrival_ns=start, prompt=prompt, output=output)
+    elif timed:
+        report.drop("no start times, as other runs of the file have: measurements only", int(kept.sum()))
     else:
-        report.drop("no start times: measurements only", int(kept.sum()))
+        report.note(NO_ARRIVALS)
+        workload = columns(rows, kept, **names, prompt=prompt, output=output)
     measured = columns(
         rows,
         **names,
         status=text(np.where(failed, "failed", "ok").tolist()),
         error=text([str(error)[:200] if error else None for error in rows.values("errors")]),
-        arrival_ns=nullable(start, unstarted) if timed else None,
-        sent_ns=nullable(start, unstarted) if timed else None,
+        arrival_ns=nullable(start, unstarted) if started else None,
+        sent_ns=nullable(start, unstarted) if started else None,
         ttft_s=ttft,
         tpot_s=per_token(ttft, e2e, output),
         e2e_s=e2e,

@@ -11,7 +11,7 @@ from pathlib import Path
 from traces.formats import vidur
 from traces.head import Head
 from traces.pieces import Piece, columns, replayable
-from traces.report import Report
+from traces.report import NO_ARRIVALS, Report
 from traces.rows import read_csv
 
 PROMPT, OUTPUT = NEEDED = (vidur.PROMPT, vidur.OUTPUT)
@@ -28,5 +28,6 @@ def chunks(path: Path) -> Iterator[Piece]:
         report = Report(str(path), rows=len(rows))
         prompt, output = rows.whole(PROMPT), rows.whole(OUTPUT)
         rows.check()
+        report.note(NO_ARRIVALS)
         kept = replayable(rows, report, prompt, output, (PROMPT, OUTPUT))
         yield Piece(report, 1, columns(rows, kept, prompt=prompt, output=output))

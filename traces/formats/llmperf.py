@@ -14,7 +14,7 @@ import numpy as np
 from traces import source
 from traces.head import Head
 from traces.pieces import Piece, columns, nullable, per_token, text
-from traces.report import Report
+from traces.report import NO_ARRIVALS, Report
 from traces.rows import json_rows, json_value
 
 
@@ -24,7 +24,7 @@ def matches(head: Head) -> bool:
 
 
 def chunks(path: Path) -> Iterator[Piece]:
-    """The measurements."""
+    """The measurements, and the workload without arrivals."""
     rows = json_rows(path, json_value(path, source.document(path)))
     report = Report(str(path), rows=len(rows))
     prompt = rows.whole("number_input_tokens", empty=0)
@@ -34,10 +34,12 @@ def chunks(path: Path) -> Iterator[Piece]:
     rows.check()
     failed = np.array([code is not None for code in rows.values("error_code")], bool)
     empty = ~failed & (output == 0)
-    report.drop("no start times: measurements only", int((~failed & ~empty).sum()))
+    report.note(NO_ARRIVALS)
     report.drop("error_code is set: failed", int(failed.sum()))
     report.drop("number_output_tokens is 0: failed", int(empty.sum()))
     failed |= empty
+    report.drop("number_input_tokens is 0", int((~failed & (prompt == 0)).sum()))
+    workload = columns(rows, ~failed & (prompt > 0), prompt=prompt, output=output)
     measured = columns(
         rows,
         status=text(np.where(failed, "failed", "ok").tolist()),
@@ -48,4 +50,4 @@ def chunks(path: Path) -> Iterator[Piece]:
         prompt=nullable(prompt, prompt == 0),
         output=nullable(output, failed),
     )
-    yield Piece(report, 0, None, measured)
+    yield Piece(report, 0, workload, measured)

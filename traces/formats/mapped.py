@@ -24,7 +24,7 @@ from traces import source
 from traces.errors import BadInput, nearest, shown
 from traces.head import Head
 from traces.pieces import Piece, columns, nullable, objects, per_token, replayable, text
-from traces.report import Report
+from traces.report import NO_ARRIVALS, Report
 from traces.rows import CsvRows, JsonRows, Rows, read_csv, read_jsonl
 from traces.table import STATUSES
 from traces.times import DIGITS
@@ -141,6 +141,8 @@ def _piece(path: Path, rows: Rows, plan: dict[str, str], size: int) -> Piece:
     values: dict[str, Any] = {}
     if "arrival" in plan:
         values["arrival_ns"], _ = _time(rows, plan["arrival"], "arrival")
+    else:
+        report.note(NO_ARRIVALS)
     for role, name in TIMES.items():
         if role in plan:
             found, absent = _time(rows, plan[role], role)

@@ -29,9 +29,11 @@ def chunks(path: Path) -> Iterator[Piece]:
 def bench_pieces(path: Path) -> Iterator[Piece]:
     """One piece for each run of the file."""
     runs = list(json_documents(path))
+    timed = any(isinstance(run.get("start_times"), list) for run in runs)
     first = 1
     for place, run in enumerate(runs, start=1):
         rows = bench_arrays.as_rows(path, f"run {place}", run, first)
         report = Report(str(path), rows=len(rows) if rows else 0)
         first += report.rows
-        yield bench_arrays.piece(rows, report, str(place) if len(runs) > 1 else None, bench_arrays.scalars(run))
+        name = str(place) if len(runs) > 1 else None
+        yield bench_arrays.piece(rows, report, name, bench_arrays.scalars(run), timed)
