@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from calibrate import validation
 from calibrate.cell import STATISTICS
 from sim import metrics
+from sim.lives import Lives
 
 if TYPE_CHECKING:
     from slotstep.measured import Run
@@ -35,7 +37,7 @@ def held(run: Run) -> Held:
     measured, predicted = as_measured(run), as_predicted(run, result)
     pairs = validation.both(measured, predicted)
     counts = run.frame["status"].value_counts(sort=False).to_dict()
-    itl = gaps(run, result)
+    gaps = gaps_between(run, pairs["id"])
     content = {
         "run": run.name,
         "profile": result.summary["profile"],
@@ -46,7 +48,8 @@ def held(run: Run) -> Held:
             ),
             "not_replayed": int((~run.frame["replayed"]).sum()),
         },
-        "metrics": validation.errors(pairs) | ({"itl_s": itl} if itl else {}),
+        "metrics": validation.errors(pairs) | ({"itl_s": itl(run, result, gaps["tokens"])} if gaps["tokens"] else {}),
+        "gaps_between": {what: len(names) for what, names in gaps.items()},
         **validation.pace(measured, predicted),
         "by_load": validation.by_load(pairs),
     }
@@ -92,15 +95,27 @@ def as_predicted(run: Run, result: Result) -> pd.DataFrame:
     )
 
 
-def gaps(run: Run, result: Result) -> dict[str, Any] | None:
-    """The gaps between tokens, pooled over the requests of each run, if they were measured."""
-    if "itl_s" not in run.frame:
-        return None
-    known = [gap for gap in run.frame.loc[run.frame["status"] == "ok", "itl_s"] if gap is not None and len(gap)]
-    if not known:
-        return None
-    pooled = metrics.describe(np.concatenate(known))
-    said = result.summary["itl_s"]
+def gaps_between(run: Run, ids: pd.Series[str]) -> dict[str, list[str]]:
+    """Of these requests, those whose measured gaps are between tokens, and those whose are between chunks of them.
+
+    A client that gets several tokens at once has fewer gaps than tokens after the first.
+    """
+    frame = run.frame[run.frame["id"].isin(ids)]
+    known = frame["itl_s"] if "itl_s" in frame else pd.Series(None, index=frame.index, dtype=object)
+    found: dict[str, list[str]] = {"tokens": [], "chunks": []}
+    for name, output, gaps in zip(frame["id"], frame["output"], known, strict=True):
+        if gaps is not None and len(gaps):
+            found["tokens" if len(gaps) == output - 1 else "chunks"].append(str(name))
+    return found
+
+
+def itl(run: Run, result: Result, ids: Sequence[str]) -> dict[str, Any]:
+    """The gaps between tokens of these requests, pooled, in both runs."""
+    chosen = set(ids)
+    known = run.frame.loc[run.frame["id"].isin(chosen), "itl_s"]
+    injected = metrics.asked([Lives(log) for log in result.logs], result.trail)
+    same = np.array([request.id in chosen for request in injected.requests], bool)
+    pooled, said = metrics.describe(np.concatenate(known.tolist())), metrics.gaps(injected, same)
     found: dict[str, Any] = {"n": pooled["n"]}
     for name in STATISTICS:
         found[name] = validation.compare(float(pooled[name] or 0), float(said[name] or 0))

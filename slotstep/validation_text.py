@@ -92,6 +92,12 @@ def summary(found: Held) -> list[str]:
         one = pace[name]
         error = f" ({one['error']:+.1%})" if one["error"] is not None else ""
         lines.append(f"  {words}: measured {one['measured']:,.1f}, predicted {one['predicted']:,.1f}{error}")
+    gaps = found.content["gaps_between"]
+    if gaps["chunks"]:
+        lines.append(
+            f"  gaps of {gaps['chunks']:,} requests are between chunks, not between tokens, and compared with nothing"
+            + (f"; ITL is of the {gaps['tokens']:,} others" if gaps["tokens"] else ": there is no ITL")
+        )
     return lines
 
 
