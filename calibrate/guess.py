@@ -45,7 +45,7 @@ def guess(runs: Sequence[pd.DataFrame]) -> Roofline:
 def step_times(run: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Seconds per token of each request: its TPOT, or its share of the whole where that is not known."""
     shares = run["e2e_s"] / run["output"].astype(np.float64)
-    found = run["tpot_s"].fillna(shares) if "tpot_s" in run else shares
+    found = run["tpot_s"].where(run["tpot_s"] > 0, shares) if "tpot_s" in run else shares
     values = found.to_numpy(np.float64)
     return values[values > 0]
 

@@ -124,6 +124,8 @@ def from_log(
 
     of = provenance.said(about or (), out)
     runs = measured.runs(measurements, scenario, settings or ())
+    for remark in measured.remarks(runs):
+        print(remark, file=sys.stderr)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]

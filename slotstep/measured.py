@@ -149,6 +149,11 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str]) ->
         )
 
 
+def remarks(runs: Sequence[Run]) -> list[str]:
+    """What the readers of these runs changed, left out or doubt, each line once."""
+    return list(dict.fromkeys(line for run in runs for line in run.made.remarks))
+
+
 def forgetful(scenario: Scenario, made: Made) -> Scenario:
     """The scenario without a prefix cache, if no request says what its prompt holds: nothing could ever be found."""
     engine_section = scenario.engine

@@ -32,6 +32,8 @@ def validate_measurements(
     if profile is not None:
         given.append(f"cost={json.dumps({'profile': placed(profile)})}")
     runs = measured.runs(measurements, scenario, given)
+    for remark in measured.remarks(runs):
+        print(remark, file=sys.stderr)
     if out is not None:
         prepare(out)
     found = [held(run) for run in runs]

@@ -145,7 +145,8 @@ def replayed(given: Mapping[str, Any]) -> Made:
         if public and not path.exists():
             raise BadInput(f"{error}; `slotstep trace fetch {public[0]}` downloads it") from None
         raise
-    remarks = trace.report.lines() if trace.report.changed or trace.report.dropped else []
+    report = trace.report
+    remarks = report.lines() if report.changed or report.dropped or report.warnings else []
     frame = trace.workload
     sessions: dict[str, str] = {}
     if frame is not None and "session" in frame:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from traces.errors import BadInput, shown
 from traces.pieces import Piece, kind_of, text
+from traces.plausible import drop_zeros
 from traces.report import Report
 from traces.table import Trace
 
@@ -42,6 +43,8 @@ def assemble(pieces: Iterable[Piece]) -> Trace:
     for frame in (whole.workload, whole.measurements):
         _unique(frame, report.file, whole.header)
         _name(frame)
+    if whole.measurements is not None:
+        drop_zeros(whole.measurements, report)
     whole.workload = _by_arrival(whole.workload, report)
     whole.measurements = _by_time(whole.measurements)
     _count_from_zero(whole, {}, first=False)

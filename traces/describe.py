@@ -39,6 +39,7 @@ def describe(trace: Trace) -> dict[str, Any]:
             "changed": dict(report.changed),
             "dropped": dict(report.dropped),
             "notes": list(report.notes),
+            "warnings": list(report.warnings),
         },
     }
     if trace.runs:

@@ -64,15 +64,18 @@ def load(path: Path, kind: str | None = None, columns: Mapping[str, str] | None 
     """The whole file as one Trace, sorted by arrival; its format detected unless `kind` names it.
 
     `columns` maps roles to the file's own columns and makes the format "columns" (see `traces.formats.mapped`).
-    Raises BadInput for an unknown format and for whatever its reader finds wrong with the file.
+    Raises BadInput for an unknown format and for whatever its reader finds wrong with the file. What is implausible
+    is a warning in the report.
     """
     from traces.assembly import assemble
+    from traces.plausible import warn
 
-    if columns is None and (whole := _whole(path, kind)) is not None:
-        return whole
-    name, pieces = _pieces(path, kind, columns)
-    trace = assemble(pieces)
-    trace.report.format = name
+    trace = _whole(path, kind) if columns is None else None
+    if trace is None:
+        name, pieces = _pieces(path, kind, columns)
+        trace = assemble(pieces)
+        trace.report.format = name
+    warn(trace)
     return trace
 
 

@@ -15,7 +15,7 @@ class Report:
 
     `changed` and `dropped` map a reason, in words, to the number of rows; a dropped row is one that did not
     become a row of the workload, and may still be one of the measurements. `notes` are remarks on the whole
-    file: which clock, coarse ticks, ties, rows out of order.
+    file: which clock, coarse ticks, ties, rows out of order. `warnings` say what cannot be so.
     """
 
     file: str
@@ -25,6 +25,7 @@ class Report:
     changed: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def change(self, reason: str, rows: int = 1) -> None:
         """Book `rows` changed rows; none is no line."""
@@ -41,6 +42,11 @@ class Report:
         if text not in self.notes:
             self.notes.append(text)
 
+    def warn(self, text: str) -> None:
+        """Add a warning, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
     def add(self, other: Report) -> None:
         """Add the account of the next part of the same file."""
         self.format = other.format
@@ -50,14 +56,17 @@ class Report:
         self.dropped.update(other.dropped)
         for note in other.notes:
             self.note(note)
+        for warning in other.warnings:
+            self.warn(warning)
 
     def lines(self) -> list[str]:
-        """The account in lines of text: what was read and kept, then each reason, then the notes."""
+        """The account in lines of text: what was read and kept, then each reason, the notes, the warnings."""
         return [
             f"{self.file}: {self.format}, {self.rows:,} rows read, {self.kept:,} in the workload",
             *_reasons("changed", self.changed),
             *_reasons("dropped", self.dropped),
             *(f"note: {note}" for note in self.notes),
+            *(f"warning: {warning}" for warning in self.warnings),
         ]
 
 

@@ -108,12 +108,21 @@ class Rows(ABC):
         self.blame(bad, name, f"a number of at least {least:g}" + (" or nothing" if empty else ""))
         return np.asarray(np.where(fine, values, np.nan), np.float64)
 
-    def time(self, name: str, unit: str, empty: bool = False) -> tuple[Whole, NDArray[np.bool_]]:
-        """Times in ns of a column in `unit` ("s", "ms", "us", "ns" or "iso"), and which cells are empty."""
+    def time(
+        self, name: str, unit: str, empty: bool = False, signed: bool = False
+    ) -> tuple[Whole, NDArray[np.bool_]]:
+        """Times in ns of a column in `unit` ("s", "ms", "us", "ns" or "iso"), and which cells are empty.
+
+        Those that are `signed`, and no "iso", may be before 0.
+        """
         texts = self.texts(name)
+        before = np.asarray(pc.starts_with(texts, "-"), bool) & signed
+        if before.any():
+            texts = pc.replace_substring_regex(texts, "^-", "")
         values, bad = times.iso(texts) if unit == "iso" else times.decimal(texts, unit)
+        values = np.where(before, -values, values)
         absent = self.empty(name) if empty else np.zeros(len(self), bool)
-        wanted = ISO_EXAMPLE if unit == "iso" else f"{TIME_UNITS[unit]}, from 0 to 2^62 ns"
+        wanted = ISO_EXAMPLE if unit == "iso" else f"{TIME_UNITS[unit]}, from {'-2^62' if signed else 0} to 2^62 ns"
         self.blame(bad & ~absent, name, wanted)
         return values, absent
 
@@ -317,11 +326,12 @@ def json_rows(path: Path, value: object, first: int = 1) -> JsonRows:
 def json_documents(path: Path) -> Iterator[dict[str, Any]]:
     """JSON objects one after the other in a file, on one line each or spread over many.
 
-    Raises BadInput for anything else, a file that is too large, and an empty one.
+    NaN and Infinity, which clients write among their aggregates, are floats: no column of rows takes them. Raises
+    BadInput for anything else, a file that is too large, and an empty one.
     """
     data = source.document(path)
     check_text(path, data, 1)
-    text, decoder = data.decode("utf-8"), json.JSONDecoder(parse_constant=_no_number)
+    text, decoder = data.decode("utf-8"), json.JSONDecoder()
     place, found = 0, False
     while place < len(text):
         if text[place].isspace():
@@ -344,18 +354,18 @@ def json_documents(path: Path) -> Iterator[dict[str, Any]]:
         raise BadInput(f"{path}: the file is empty; expected a JSON object")
 
 
-def json_object(path: Path, line: bytes, number: int) -> dict[str, Any]:
-    """One line as a JSON object. Raises BadInput naming the row if it is none."""
-    value = json_value(path, line, f", row {number}")
+def json_object(path: Path, line: bytes, number: int, finite: bool = True) -> dict[str, Any]:
+    """One line as a JSON object, NaN and Infinity refused if `finite`. Raises BadInput with the row if it is none."""
+    value = json_value(path, line, f", row {number}", finite)
     if not isinstance(value, dict):
         raise BadInput(f"{path}, row {number}: found {shown(value)}; expected a JSON object")
     return value
 
 
-def json_value(path: Path, data: bytes, place: str = "") -> Any:
-    """Any JSON value; NaN and Infinity are none. Raises BadInput."""
+def json_value(path: Path, data: bytes, place: str = "", finite: bool = True) -> Any:
+    """Any JSON value; NaN and Infinity are none if `finite`. Raises BadInput."""
     try:
-        return json.loads(data, parse_constant=_no_number)
+        return json.loads(data, parse_constant=_no_number if finite else None)
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}{place}: byte {data[error.start]:#04x} is not UTF-8 text") from None
     except json.JSONDecodeError as error:

@@ -39,8 +39,11 @@ def piece(rows: JsonRows | None, report: Report, run: str | None, scalars: dict[
     rows.check()
     failed = np.array([bool(error) for error in rows.values("errors")], bool) | (output == 0)
     later = [np.array(found or [], np.float64) for found in gaps]
-    e2e = np.where(failed, np.nan, ttft + np.array([found.sum() for found in later]))
     ttft = np.where(failed, np.nan, ttft)
+    if (ttft[~failed] == 0).all():
+        report.change("ttfts is 0 in every row: not measured", int((~failed).sum()))
+        ttft = np.full(len(rows), np.nan)
+    e2e = ttft + np.array([found.sum() for found in later])
     names = {"run": None if run is None else text([run] * len(rows))}
     report.drop("failed: no output length", int((failed & (output == 0)).sum()))
     report.drop("input_lens is 0", int(((prompt == 0) & (output > 0)).sum()))

@@ -4,7 +4,8 @@
 `targeted_start`, `request_start`, `first_token_iteration`, `last_token_iteration`, `request_end`),
 `prompt_tokens`, `output_tokens` (or `input_metrics.total_tokens`, `output_metrics.total_tokens`). An incomplete
 request was cut off by the end of its benchmark. Each benchmark is a run. Requests that the report was told to
-leave out have no row.
+leave out have no row. A start that was planned on another clock than the real one gives way to it: version 0.8.1
+writes the first ones relative to a zero of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from traces.errors import BadInput, shown
 from traces.head import Head
 from traces.pieces import Piece, columns, nullable, per_token, text
+from traces.plausible import far_off
 from traces.report import Report
 from traces.rows import JsonRows, json_documents
 
@@ -58,7 +60,7 @@ def _rows(path: Path, place: int, benchmark: Any, first: int) -> JsonRows:
 
 def _piece(path: Path, rows: JsonRows, run: str | None) -> Piece:
     report = Report(str(path), rows=len(rows))
-    due, undue = rows.time(TIMES + "targeted_start", "s", empty=True)
+    due, undue = rows.time(TIMES + "targeted_start", "s", empty=True, signed=True)
     sent, unsent = rows.time(TIMES + "request_start", "s", empty=True)
     first, unstarted = rows.time(TIMES + "first_token_iteration", "s", empty=True)
     last, unended = rows.time(TIMES + "last_token_iteration", "s", empty=True)
@@ -73,6 +75,9 @@ def _piece(path: Path, rows: JsonRows, run: str | None) -> Piece:
         for state, error in zip(outcomes, rows.values("info.error"), strict=True)
     ]
     ok = np.array([state == "ok" for state in status], bool)
+    odd = far_off(due, sent[~unsent], end[~open_end]) & ~undue
+    report.change("targeted_start is on another clock than request_start, which is taken", int((odd & ~unsent).sum()))
+    undue |= odd
     arrival, unknown = np.where(undue, sent, due), undue & unsent
     report.drop("has no start", int(unknown.sum()))
     lengthless = ~unknown & ((prompt == 0) | (output == 0))

@@ -29,7 +29,7 @@ def matches(head: Head) -> bool:
 
 def chunks(path: Path) -> Iterator[Piece]:
     """The workload and the measurements, by run if there are several."""
-    results = [(number, json_object(path, line, number)) for number, line in source.lines(path)]
+    results = [(number, json_object(path, line, number, finite=False)) for number, line in source.lines(path)]
     first = 1
     for place, (number, line) in enumerate(results, start=1):
         result: Any = line.get("result")
