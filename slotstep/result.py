@@ -30,7 +30,7 @@ class Result:
     """One run of one scenario under one policy: the logs, one a replica, hold all that happened.
 
     `caches`: what the prefix cache of each replica held at the end, for another run to start from.
-    `remarks`: what the reader of a trace changed or left out, in lines.
+    `remarks`: what the reader of a trace changed, left out or doubts, in lines.
     `profiles`: where the cost of its steps comes from, if from a profile, of each replica.
     `sessions`: how conversations went, where clients wait for their answers.
     `trail`: what happened between clients and replicas, where that is more than one way to one of them.

@@ -101,9 +101,10 @@ def gaps_between(run: Run, ids: pd.Series[str]) -> dict[str, list[str]]:
     A client that gets several tokens at once has fewer gaps than tokens after the first.
     """
     frame = run.frame[run.frame["id"].isin(ids)]
-    known = frame["itl_s"] if "itl_s" in frame else pd.Series(None, index=frame.index, dtype=object)
     found: dict[str, list[str]] = {"tokens": [], "chunks": []}
-    for name, output, gaps in zip(frame["id"], frame["output"], known, strict=True):
+    if "itl_s" not in frame:
+        return found
+    for name, output, gaps in zip(frame["id"], frame["output"], frame["itl_s"], strict=True):
         if gaps is not None and len(gaps):
             found["tokens" if len(gaps) == output - 1 else "chunks"].append(str(name))
     return found
