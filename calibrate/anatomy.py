@@ -64,6 +64,8 @@ class Anatomy:
             raise ValueError(f"dtype is {self.dtype!r}; expected one of {', '.join(BYTES)}")
         if self.windowed_layers > self.layers:
             raise ValueError(f"windowed_layers is {self.windowed_layers}; expected at most layers, {self.layers}")
+        if self.kv_rank and self.value_size < 1:
+            raise ValueError(f"value_size is {self.value_size}; expected at least 1, as there is a kv_rank")
 
     def in_dtype(self, dtype: str | None) -> str:
         """The dtype asked for, or the published one; raises ValueError if there is neither, or it is not known."""
@@ -83,6 +85,26 @@ class Anatomy:
             return self.in_dtype(kv_dtype)
         weights = self.in_dtype(dtype)
         return weights if BYTES[weights] > 1 else "bfloat16"
+
+    def activation_dtype(self, dtype: str | None) -> str:
+        """The dtype of what passes between layers: weights of 8 bits do not make it 8 bits either."""
+        return self.cache_dtype(dtype, None)
+
+    def shared_by(self, devices: int) -> None:
+        """Raise ValueError unless the heads can be dealt out to so many devices.
+
+        Each gets as many heads of queries; of keys and values as many, or copies, so that one number divides the
+        other. Latent keys and values are copied whole.
+        """
+        if devices < 1:
+            raise ValueError(f"tensor_parallel is {devices}; expected at least 1")
+        if self.heads % devices:
+            raise ValueError(f"tensor_parallel is {devices}; expected a divisor of {self.heads} heads")
+        if not self.kv_rank and self.kv_heads % devices and devices % self.kv_heads:
+            raise ValueError(
+                f"tensor_parallel is {devices}; expected a divisor or a multiple of {self.kv_heads} heads of keys "
+                "and values"
+            )
 
     def attention_parameters(self) -> int:
         """Of one layer: queries, keys, values and the output."""
@@ -152,9 +174,12 @@ class Anatomy:
 
     @property
     def pair_flops(self) -> float:
-        """Floating-point operations of one query position on one cached position, over all layers."""
+        """Floating-point operations of one position of a prompt on one before it, over all layers.
+
+        Latent keys and values are expanded to heads first, as engines prefill: `kv_rank` decides only what is kept.
+        """
         if self.kv_rank:
-            return 2.0 * self.layers * self.heads * (2 * self.kv_rank + self.rope_size)
+            return 2.0 * self.layers * self.heads * (self.head_size + self.rope_size + self.value_size)
         return 4.0 * self.layers * self.heads * self.head_size
 
     def described(self) -> dict[str, Any]:

@@ -48,16 +48,19 @@ def capacity(
     """What fits into `memory` bytes of each of the devices that share a model.
 
     `graphs`, `other` in bytes. Raises ValueError, with the numbers, for a model that leaves no room for one page,
-    and for a utilization that is no share.
+    for heads that cannot be dealt out, and for a utilization that is no share.
     """
     if not 0 < utilization <= 1:
         raise ValueError(f"utilization is {utilization:g}; expected a number above 0 and up to 1")
+    model.shared_by(tensor_parallel)
     cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     size = sized(dtype)
     limit = memory * utilization
     weights = model.parameters * size / tensor_parallel
     block = 2 * model.hidden + 3 * widest(model) / tensor_parallel
-    activations = token_budget * block * size + slots * model.vocabulary * 4 / tensor_parallel
+    activations = (
+        token_budget * block * sized(model.activation_dtype(dtype)) + slots * model.vocabulary * 4 / tensor_parallel
+    )
     page_bytes = model.kv_values(tensor_parallel) * sized(cache) * page_size
     rest = limit - weights - activations - graphs - other
     if rest < page_bytes:

@@ -230,7 +230,7 @@ def composed_profile(
     `multiprocessors`: of a device; with them, what a long sequence among short ones costs is derived. Raises
     ValueError as `compose`, and for what no profile can say.
     """
-    devices, size = int(about["tensor_parallel"]), sized(str(about["dtype"]))
+    devices, size = int(about["tensor_parallel"]), sized(model.activation_dtype(str(about["dtype"])))
     if link is not None and devices > 1:
         operators = with_all_reduces(operators, model, devices, link, size)
     heads = max(1, model.kv_heads // devices)

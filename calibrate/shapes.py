@@ -56,9 +56,11 @@ def roofline(
     """The roofline of a model on so many devices, without their all-reduces; of a mixture, with all experts read.
 
     `context`: mean cached positions of a sequence, which a model with a window needs: beyond the window a layer reads
-    no more, and the cost per position is that at this context. Raises ValueError without it, and for a dtype whose
-    rate the device's data sheet has not.
+    no more, and the cost per position is that at this context. Attention multiplies in the cache's dtype, at its
+    rate. Raises ValueError without the context, for a dtype whose rate the device's data sheet has not, and for heads
+    that cannot be dealt out.
     """
+    model.shared_by(tensor_parallel)
     if model.window and context is None:
         raise ValueError(
             f"{model.name} has layers with a window of {model.window}; expected the mean context besides"
@@ -66,12 +68,13 @@ def roofline(
     share = model.kv_share(context) if context is not None else 1.0
     cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     size, rate = sized(dtype), device.arithmetic(dtype) * efficiency.arithmetic * tensor_parallel
+    attention = device.arithmetic(cache) * efficiency.attention * tensor_parallel
     cached = model.kv_values(tensor_parallel) * sized(cache) * share
     return Roofline(
         weight_pass=NS * model.read(1e9) * size / (device.bandwidth * efficiency.weights * tensor_parallel),
         per_token=NS * 2 * model.multiplied / rate,
         per_context_token=NS * cached / (device.bandwidth * efficiency.cache),
-        per_chunk_work=NS * model.pair_flops * share / (rate / efficiency.arithmetic * efficiency.attention),
+        per_chunk_work=NS * model.pair_flops * share / attention,
         per_sequence=NS * 2 * model.head / rate,
     )
 
@@ -96,7 +99,7 @@ def table(
     )  # fmt: skip
     if tensor_parallel > 1 and not device.link:
         raise ValueError(f"device {device.name}: its link is not known; expected one for {tensor_parallel} devices")
-    size = sized(model.in_dtype(dtype))
+    size = sized(model.activation_dtype(dtype))
     dense = []
     for tokens in TOKENS:
         weights = lines.weight_pass * model.read(tokens) / model.read(1e9)
@@ -142,14 +145,12 @@ def from_shapes(
 ) -> Profile:
     """A profile of nothing but shapes.
 
-    Raises ValueError for a model that does not fit, for heads that cannot be dealt out, and as `roofline`, `table`.
+    Raises ValueError for a model that does not fit, and as `roofline`, `table`.
     """
     cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     capacity(
         model, device.memory, dtype=dtype, kv_dtype=cache, utilization=utilization, tensor_parallel=tensor_parallel
     )
-    if model.heads % tensor_parallel:
-        raise ValueError(f"tensor_parallel is {tensor_parallel}; expected a divisor of {model.heads} heads")
     settings: dict[str, Any] = {
         "dtype": dtype,
         "kv_dtype": cache,
@@ -181,6 +182,7 @@ def from_shapes(
             "kernel launches",
             "attention of few sequences, which does not fill the device",
             *(["uneven experts: all are taken to be equally likely"] if model.experts else []),
+            *(["expanding the latents of earlier chunks again for each chunk"] if model.kv_rank else []),
         ],
         details={
             "efficiency": asdict(efficiency),

@@ -29,18 +29,18 @@ class Attained:
 
 def attained(cost: Roofline, model: Anatomy, device: Device | None, dtype: str = "bfloat16") -> list[Attained]:
     """The physical coefficients of a dense model on one device, beside its data sheet; those at 0 are left out."""
-    size = BYTES[dtype]
+    cache = model.cache_dtype(dtype, None)
     amounts = {
-        "weight_pass": ("weights read, B/s", model.read(ALL) * size, True),
-        "per_token": ("matrix products, FLOP/s", 2 * model.multiplied, False),
-        "per_context_token": ("cache read, B/s", model.kv_values() * size, True),
-        "per_chunk_work": ("attention of prompts, FLOP/s", model.pair_flops, False),
+        "weight_pass": ("weights read, B/s", model.read(ALL) * BYTES[dtype], None),
+        "per_token": ("matrix products, FLOP/s", 2 * model.multiplied, dtype),
+        "per_context_token": ("cache read, B/s", model.kv_values() * BYTES[cache], None),
+        "per_chunk_work": ("attention of prompts, FLOP/s", model.pair_flops, cache),
     }
     found = []
-    for term, (what, amount, memory) in amounts.items():
+    for term, (what, amount, multiplied) in amounts.items():
         nanoseconds = getattr(cost, term)
         if nanoseconds:
-            sheet = 0.0 if device is None else device.bandwidth if memory else device.arithmetic(dtype)
+            sheet = 0.0 if device is None else device.arithmetic(multiplied) if multiplied else device.bandwidth
             found.append(Attained(term, what, amount / nanoseconds * 1e9, sheet))
     return found
 

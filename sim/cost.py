@@ -144,6 +144,14 @@ class Curve(ABC):
         """The host's part alone, and at least 1."""
         return max(1, round(self.host + self.overlapped_host))
 
+    @property
+    def takes_time(self) -> bool:
+        """Whether a large step of decodes and a chunk takes longer than the 1 ns that any step is given."""
+        large = Shape()
+        large.decodes, large.context, large.pages = 10**3, 10**9, 10**8
+        large.add_chunk(0, 10**6)
+        return self.step(large) > 1
+
     @abstractmethod
     def fixed(self, shape: Shape) -> float:
         """The part of the duration that stays constant over a run of decode steps."""

@@ -302,7 +302,16 @@ def predictor(scenario: Scenario) -> str | None:
 
 
 def cost(scenario: Scenario) -> costs.StepCost:
-    """What a step costs; raises BadInput for a cost that is not one, or a profile that cannot be used."""
+    """What a step costs; raises BadInput for one that takes no time, and as `curve`."""
+    made = curve(scenario)
+    if isinstance(made, costs.Curve) and not made.takes_time:
+        with scenario.blamed("cost: "):
+            raise ValueError("every step takes 0 ns; expected a coefficient above 0")
+    return made
+
+
+def curve(scenario: Scenario) -> costs.StepCost:
+    """The scenario's cost; raises BadInput for what is not one, and for a profile that cannot be used."""
     given = scenario.cost
     with scenario.blamed("cost."):
         if given.unit is not None:

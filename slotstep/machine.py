@@ -130,6 +130,8 @@ class Engine(Section):
                 raise ValueError(f"preset: {self.preset} needs {key}: {value}")
         if self.preset is not None and self.victim is not None:
             raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
+        if self.preset is not None:
+            self.startable()
         if self.max_active is not None and self.max_active > self.slots:
             raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
         if self.fit is not None and "pages" in self.model_fields_set:
@@ -146,6 +148,15 @@ class Engine(Section):
             raise ValueError("memory: contiguous needs admission: reserve")
         self.not_ignored()
         return self
+
+    def startable(self) -> None:
+        """Raise ValueError for settings with which the preset's engine does not start, or which it would change."""
+        preset.starts(self.slots, self.token_budget, self.max_model_len, self.chunked)
+        if self.device is not None and self.device.lower() == preset.CPU:
+            if self.async_scheduling:
+                raise ValueError("device: cpu runs without async_scheduling")
+            if self.device_memory is not None:
+                raise ValueError("device_memory decides the defaults of a GPU; expected none beside device: cpu")
 
     @property
     def modelled(self) -> str | None:

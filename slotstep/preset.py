@@ -1,7 +1,7 @@
 """Engines as presets: their own names for our keys, their defaults, the version that is modelled.
 
 A preset sets the axes of the one scheduler there is. Here is vLLM, whose defaults depend on the memory of the
-GPU. Knows nothing of how values are checked.
+GPU, or on there being none.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ALIASES = {
 """vLLM's names. Its blocks include one that holds nothing: there is one page fewer."""
 
 DEVICE_MEMORY = "80GiB"
+CPU = "cpu"
 SERVER_MEMORY = 70
 """GiB from which on a GPU gets a server's defaults, unless it is an A100."""
 
@@ -73,20 +74,58 @@ def usable(blocks: object) -> int:
 
 
 def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
-    """What vLLM does unless told otherwise."""
+    """What vLLM's server does unless told otherwise.
+
+    A budget that is given is the most sequences there are by default; whole prompts make the default budget at least
+    as large as the longest of them.
+    """
+    found = {"version": VERSION, "page_size": 16, "prefix_cache": True, "async_scheduling": True, **sizes(engine)}
+    if is_cpu(engine):
+        found |= {"page_size": 128, "async_scheduling": False}
+    budget, longest = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
+    if budget:
+        found["slots"] = min(found["slots"], budget)
+    if longest and engine.get("chunked") is False:
+        found["token_budget"] = max(found["token_budget"], longest)
+    return found
+
+
+def count(value: object) -> int | None:
+    """A whole number from 1, None for what is none and for whoever checks it to refuse."""
+    try:
+        return whole(1)(value)
+    except ValueError:
+        return None
+
+
+def sizes(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Slots and budget by the device: a CPU, or a GPU by its memory."""
+    if is_cpu(engine):
+        return {"slots": 128, "token_budget": 2048}
     memory = engine.get("device_memory", DEVICE_MEMORY)
     server = units.gibibytes(units.memory(memory)) >= SERVER_MEMORY
     if "a100" in str(engine.get("device", "")).lower():
         server = False
-    return {
-        "version": VERSION,
-        "device_memory": memory,
-        "slots": 1024 if server else 256,
-        "token_budget": 8192 if server else 2048,
-        "page_size": 16,
-        "prefix_cache": True,
-        "async_scheduling": True,
-    }
+    sizes = {"slots": 1024, "token_budget": 8192} if server else {"slots": 256, "token_budget": 2048}
+    return {"device_memory": memory, **sizes}
+
+
+def is_cpu(engine: Mapping[str, Any]) -> bool:
+    """Whether the device is vLLM's CPU platform."""
+    return str(engine.get("device", "")).lower() == CPU
+
+
+def starts(slots: int, budget: int, longest: int | None, chunked: bool) -> None:
+    """Raise ValueError, with vLLM's reason, for sizes with which it does not start."""
+    if budget < slots:
+        raise ValueError(
+            f"preset: vllm: max_num_batched_tokens ({budget}) must be greater than or equal to max_num_seqs ({slots})"
+        )
+    if longest is not None and budget < longest and not chunked:
+        raise ValueError(
+            f"preset: vllm: max_num_batched_tokens ({budget}) is smaller than max_model_len ({longest}) without "
+            "chunked prefill, which limits sequences to max_num_batched_tokens"
+        )
 
 
 def move_policy(scenario: Mapping[str, Any]) -> dict[str, Any]:

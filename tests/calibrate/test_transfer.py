@@ -44,6 +44,15 @@ def test_bandwidths_and_rates_are_bytes_and_operations_over_time() -> None:
     assert attained(Roofline(host=1.0), SMALL, None) == []
 
 
+def test_a_cache_of_16_bits_is_read_and_multiplied_as_one_under_weights_of_8() -> None:
+    sheet = DEVICES["h100-sxm"]
+    wide, narrow = ({each.term: each for each in attained(COST, SMALL, sheet, kind)} for kind in ("bfloat16", "fp8"))
+    assert narrow["weight_pass"].value == wide["weight_pass"].value / 2
+    assert narrow["per_token"].sheet == sheet.rate8
+    for term in ("per_context_token", "per_chunk_work"):
+        assert narrow[term] == wide[term]
+
+
 def test_a_mixture_does_not_carry() -> None:
     with pytest.raises(ValueError, match="mixtral-8x7b has experts or a window; expected a dense model"):
         carried(COST, SMALL, anatomy("mixtral-8x7b"))

@@ -66,6 +66,14 @@ def test_the_pages_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("pages", "--model", "llama-3.1-8b", "--device", "h100", "--graphs", "much") == 2
 
 
+def test_pages_are_of_heads_that_can_be_dealt_out(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["pages", "--model", "llama-3.1-8b", "--device", "h100-sxm", "--json", "--tensor-parallel"]
+    assert call(*command, "3") == 2
+    assert "tensor_parallel is 3; expected a divisor of 32 heads" in capsys.readouterr().err
+    assert call(*command, "16") == 0  # eight heads of keys and values, each on two devices
+    assert json.loads(capsys.readouterr().out)["page_bytes"] == 16 * 131072 / 8
+
+
 def test_the_profiles_are_listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "90")
     assert call("profiles") == 0

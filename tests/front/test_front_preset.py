@@ -43,12 +43,59 @@ def built(*settings: str) -> Scheduler:
         ("{preset: vllm, device_memory: 24GB}", 256, 2048),
         ("{preset: vllm, device_memory: 80GiB, device: NVIDIA A100-SXM4-80GB}", 256, 2048),
         ("{preset: vllm, max_num_seqs: 7}", 7, 8192),
+        ("{preset: vllm, max_num_batched_tokens: 300}", 300, 300),
+        ("{preset: vllm, max_num_batched_tokens: 4096}", 1024, 4096),
+        ("{preset: vllm, max_model_len: 9000}", 1024, 8192),
     ],
 )
 def test_defaults_depend_on_the_memory_of_the_device(setting: str, slots: int, budget: int) -> None:
     made = built(f"engine={setting}")
     assert (made.slots, made.token_budget) == (slots, budget)
     assert (made.pool.page_size, made.pool.remembers, made.depth, made.chunked) == (16, True, 2, True)
+
+
+@pytest.mark.parametrize(("longest", "budget"), [(9000, 9000), (4000, 8192)])
+def test_whole_prompts_have_a_budget_for_the_longest(longest: int, budget: int) -> None:
+    made = built(f"engine={{preset: vllm, enable_chunked_prefill: false, max_model_len: {longest}}}")
+    assert made.token_budget == budget
+
+
+def test_a_cpu_has_large_blocks_and_no_asynchronous_scheduling() -> None:
+    made = built("engine={preset: vllm, device: cpu}")
+    assert (made.pool.page_size, made.depth, made.slots, made.token_budget) == (128, 1, 128, 2048)
+    assert built("engine={preset: vllm, device: cpu, block_size: 32}").pool.page_size == 32
+    found = scenario("engine={preset: vllm, device: cpu, max_num_seqs: 16}")
+    assert slotstep.parse(found.resolved()) == found
+    assert "device_memory" not in found.resolved()["engine"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (
+            "max_num_seqs: 128, max_num_batched_tokens: 64",
+            "preset: vllm: max_num_batched_tokens (64) must be greater than or equal to max_num_seqs (128)",
+        ),
+        (
+            "slots: 9000",
+            "preset: vllm: max_num_batched_tokens (8192) must be greater than or equal to max_num_seqs (9000)",
+        ),
+        (
+            "max_num_batched_tokens: 2000, max_model_len: 3000, enable_chunked_prefill: false",
+            "preset: vllm: max_num_batched_tokens (2000) is smaller than max_model_len (3000) without chunked "
+            "prefill, which limits sequences to max_num_batched_tokens",
+        ),
+        ("device: cpu, async_scheduling: true", "device: cpu runs without async_scheduling"),
+        (
+            "device: CPU, device_memory: 64GiB",
+            "device_memory decides the defaults of a GPU; expected none beside device: cpu",
+        ),
+    ],
+)
+def test_settings_with_which_the_engine_does_not_start_are_refused(settings: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        scenario(f"engine={{preset: vllm, {settings}}}")
+    assert str(caught.value) == f"chat.yaml: engine: {complaint}"
 
 
 def test_every_name_of_the_engine_reaches_the_setting_it_stands_for() -> None:

@@ -203,6 +203,13 @@ UNITS = "(units: ns, us, ms, s, m, h)"
             f"cost.affine.base: found 5, without a unit; expected a duration such as 5ms {UNITS}",
         ),
         ("cost={unit: 0}", "cost.unit is 0 ns; expected at least 1 ns"),
+        ("cost={affine: {}}", "cost: every step takes 0 ns; expected a coefficient above 0"),
+        ("cost={affine: {base: 0, raggedness: 0.5}}", "cost: every step takes 0 ns; expected a coefficient above 0"),
+        ("cost={roofline: {graph_sizes: [1]}}", "cost: every step takes 0 ns; expected a coefficient above 0"),
+        (
+            "cost={affine: {per_swapped_token: 1us}}",
+            "cost: every step takes 0 ns; expected a coefficient above 0",
+        ),
         (
             "policy={sjf: {}, fair: {}}",
             "policy: found {'sjf': {}, 'fair': {}}; expected a policy, or one with its options",

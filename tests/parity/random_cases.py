@@ -13,7 +13,7 @@ def case(seed):
     longest = rng.choice([12, 40, 90])
     budget = rng.choice([1, 3, 8, 24, 64, 1000]) if chunked else rng.choice([2 * longest, 1000])
     config = {
-        "max_num_seqs": rng.choice([1, 2, 3, 8, 16]),
+        "max_num_seqs": min(rng.choice([1, 2, 3, 8, 16]), budget),
         "max_num_batched_tokens": budget,
         "max_model_len": rng.choice([longest + rng.randint(2, 20), 4096]) if chunked else 2 * longest,
         "block_size": size,
