@@ -36,6 +36,7 @@ from sim.station import Pool
 from slotstep import failures, profiles, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts
+from slotstep.fleet import POOLS
 from slotstep.plain import plain, written
 from slotstep.result import Result
 from slotstep.sections import TERMS
@@ -280,8 +281,9 @@ def router(scenario: Scenario, station: Station) -> Router:
     """What sends each request to a replica of a pool; raises BadInput for an unknown router or option."""
     if station.size == 1:
         return First()
+    pool = next((name for name in POOLS if getattr(scenario.cluster, name) is station), "")
     with scenario.blamed("cluster.router: "):
-        return routers.build(*parts(station.router), scenario.seed, station.size)
+        return routers.build(*parts(station.router), scenario.seed, station.size, pool)
 
 
 def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:
