@@ -85,9 +85,16 @@ def build(name: str, options: Mapping[str, object], seed: int, slots: int | None
             if inner().preempts and not entry.over_preemptive:
                 raise ValueError(f"{name}.{key} is preemptive; only max_wait and tenant_quota take such an order")
             given[key] = inner
-        elif option.kind == "slots" and given[key] is None:
-            given[key] = slots
+        elif option.kind == "slots" and slots is not None:
+            given[key] = slots_of(f"{name}.{key}", given[key], slots)
     return entry.make(seed=seed, **given)
+
+
+def slots_of(key: str, given: object, slots: int) -> object:
+    """The slots that an option speaks of: all, unless fewer are given. Raises ValueError for more than there are."""
+    if isinstance(given, int) and given > slots:
+        raise ValueError(f"{key} is {given}; expected at most the {slots} requests that the engine runs at once")
+    return slots if given is None else given
 
 
 def resolve(name: str, options: Mapping[str, object]) -> dict[str, object]:

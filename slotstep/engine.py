@@ -262,7 +262,8 @@ def order(scenario: Scenario) -> Order:
     """The order of the scenario's policy; raises BadInput for an unknown policy or option, or a cache it lacks."""
     with scenario.blamed("policy: "):
         name, options = policy(scenario)
-        made = policies.build(name, options, scenario.seed)
+        machine = scenario.engine
+        made = policies.build(name, options, scenario.seed, machine.max_active or machine.slots)
         needy = policies.looks_up(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")

@@ -80,3 +80,35 @@ def test_tenants_may_be_called_as_options_are() -> None:
     order = under({"tenant_slots": {"tenants": {"window": 2, "unit": 3}, "order": deadlines}})
     assert order.tenants == {"window": 2, "unit": 3}
     assert order.inner.deadlines.tenants == {"within": 10**9}
+
+
+def reserving(engine: dict[str, Any], **options: Any) -> slotstep.Scenario:
+    """64 requests at once of 5 tokens in, 5 out, in steps of 10 ms; four slots are kept for b, who sends nothing."""
+    requests = [{"prompt": 5, "output": 5}] * 64
+    policy = {"reserved": {"tenants": {"b": 4}, **options}}
+    return slotstep.parse(
+        {"workload": {"requests": requests}, "engine": engine, "cost": {"unit": "10ms"}, "policy": policy}
+    )
+
+
+def test_reserved_slots_are_among_all_that_the_engine_has() -> None:
+    # 60 go at once and take 50 ms, the other 4 after them. Of 64 slots with 32 active, 28 + 28 + 8.
+    assert reserving({"slots": 64}).run().summary["makespan_s"] == 0.1
+    assert reserving({"slots": 64, "max_active": 32}).run().summary["makespan_s"] == 0.15
+    assert reserving({"slots": 64}, of=8).run().summary["makespan_s"] == 0.8
+    resolved = slotstep.parse(reserving({"slots": 64}).resolved())
+    assert resolved.run().summary["makespan_s"] == 0.1
+
+
+def test_every_replica_keeps_slots_of_its_own_number() -> None:
+    # 32 requests each: in 12 open slots of 16 three rounds, in 60 of 64 one.
+    given = reserving({"slots": 64}).resolved() | {"cluster": {"replicas": [{"engine": {"slots": 16}}, {}]}}
+    found = slotstep.parse(given).run()
+    assert [log.steps for log in found.logs] == [15, 5]
+
+
+def test_no_more_slots_can_be_shared_out_than_run_at_once() -> None:
+    with pytest.raises(BadInput, match=r"policy: reserved.of is 65; expected at most the 64 requests"):
+        reserving({"slots": 64}, of=65)
+    with pytest.raises(BadInput, match=r"policy: of is 4; expected more than the 4 that are reserved"):
+        reserving({"slots": 4})
