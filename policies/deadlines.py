@@ -90,7 +90,7 @@ def make_slack(
     return LeastSlack(deadlines(within, tenants), duration("token_time", token_time), predictor(predict, error, seed))
 
 
-PROMISES = {"within": Option(10 * SECOND, "duration"), "tenants": Option({})}
+PROMISES = {"within": Option(10 * SECOND, "duration"), "tenants": Option({}, times=("within",))}
 
 EARLIEST = Entry(
     "Earliest deadline first: arrival plus what its tenant was promised.",

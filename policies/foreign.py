@@ -1,8 +1,8 @@
 """Other people's policies: by entry point, or as `module:Class` from the current directory.
 
 A package offers one under the entry-point group `slotstep.policies`; a file needs no packaging. What is named is
-an `Order` class, whose constructor's parameters are its options (a parameter `seed` gets the scenario's), or an
-`Entry` for one that says more of itself.
+an `Order` class, whose constructor's parameters are its options (a parameter `seed` gets the scenario's, those that
+the class names in `durations` are durations), or an `Entry` for one that says more of itself.
 """
 
 from __future__ import annotations
@@ -56,11 +56,19 @@ def entry(name: str, found: object) -> Entry:
     needed = [key for key, parameter in parameters.items() if key != "seed" and parameter.default is parameter.empty]
     if needed:
         raise ValueError(f"{name!r} has no default for its option {needed[0]!r}; expected one")
+    durations = tuple(getattr(found, "durations", ()))
+    unknown = [key for key in durations if key not in parameters]
+    if unknown:
+        raise ValueError(f"{name!r} has a duration {unknown[0]!r}, which is none of its options")
     order: type[Order] = found
 
     def make(seed: int, **options: object) -> Order:
         return order(**options, **({"seed": seed} if "seed" in parameters else {}))
 
     about = (inspect.getdoc(found) or "No description.").splitlines()[0]
-    options = {key: Option(parameter.default) for key, parameter in parameters.items() if key != "seed"}
+    options = {
+        key: Option(parameter.default, "duration" if key in durations else "plain")
+        for key, parameter in parameters.items()
+        if key != "seed"
+    }
     return Entry(about=about, make=make, options=options)

@@ -2,7 +2,8 @@
 
 A yardstick: what an order gains must show against no order at all. The mean wait is that of first come, first
 served where lengths are drawn alike, the spread of waits is wider. Each request draws from a stream of its own
-name, so who else is there changes nobody's draw; a preempted one keeps its draw.
+name, so who else is there changes nobody's draw; a preempted one keeps its draw, and one that is sent to an engine
+again, by its client or to another pool, draws anew.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class RandomOrder(RankedOrder):
 
     def rank(self, seq: Sequence) -> Rank:
         """From 0 to 1."""
-        return (Random(f"{self.seed}/random/{seq.request.id}").random(),)
+        kind = f"random.{seq.sent}" if seq.sent else "random"
+        return (Random(f"{self.seed}/{kind}/{seq.request.id}").random(),)
 
 
 def make(seed: int) -> Order:

@@ -2,6 +2,7 @@
 
     build("fair", {"max_wait": 5 * SECOND}, seed=0)     a fresh order
     resolve("fair", {})                                 {"order": {"sjf": {...}}, "max_wait": 30 * SECOND}
+    changed("fair", {"max_wait": "5s"}, read)           {"max_wait": read(its Option, "max_wait", "5s")}
 
 Durations among the options are integer nanoseconds. Everything here raises ValueError, in one line, for a
 policy or an option that does not exist and for a choice that is none.
@@ -36,8 +37,8 @@ from policies import (
     tenant_slots,
     vtc,
 )
-from policies.entry import Entry
-from sim.policy import Order, Victim
+from policies.entry import Entry, Option
+from sim.policy import LastAdmitted, Order, Victim
 
 POLICIES: dict[str, Entry] = {
     "fcfs": fcfs.ENTRY,
@@ -63,10 +64,7 @@ POLICIES: dict[str, Entry] = {
     "reserved": reserved.ENTRY,
 }
 
-DURATIONS = frozenset(
-    name for entry in POLICIES.values() for name, option in entry.options.items() if option.kind == "duration"
-)
-"""The options, of whatever policy, that are durations."""
+LAST_ADMITTED = LastAdmitted()
 
 
 def names() -> list[str]:
@@ -74,17 +72,29 @@ def names() -> list[str]:
     return list(POLICIES)
 
 
-def build(name: str, options: Mapping[str, object], seed: int) -> Order:
-    """A fresh order by its name. Raises ValueError for an impossible option too."""
+def build(name: str, options: Mapping[str, object], seed: int, slots: int | None = None) -> Order:
+    """A fresh order by its name, for an engine that runs at most so many requests at once, where that is known.
+
+    Raises ValueError for an impossible option too.
+    """
     entry = lookup(name)
     given: dict[str, object] = dict(settings(name, options))
     for key, option in entry.options.items():
         if option.kind == "order":
-            inner: Callable[[], Order] = partial(build, *choice(given[key]), seed)
+            inner: Callable[[], Order] = partial(build, *choice(given[key]), seed, slots)
             if inner().preempts and not entry.over_preemptive:
                 raise ValueError(f"{name}.{key} is preemptive; only max_wait and tenant_quota take such an order")
             given[key] = inner
+        elif option.kind == "slots" and slots is not None:
+            given[key] = slots_of(f"{name}.{key}", given[key], slots)
     return entry.make(seed=seed, **given)
+
+
+def slots_of(key: str, given: object, slots: int) -> object:
+    """The slots that an option speaks of: all, unless fewer are given. Raises ValueError for more than there are."""
+    if isinstance(given, int) and given > slots:
+        raise ValueError(f"{key} is {given}; expected at most the {slots} requests that the engine runs at once")
+    return slots if given is None else given
 
 
 def resolve(name: str, options: Mapping[str, object]) -> dict[str, object]:
@@ -98,28 +108,44 @@ def resolve(name: str, options: Mapping[str, object]) -> dict[str, object]:
     return given
 
 
+def changed(
+    name: str, options: Mapping[str, object], change: Callable[[Option, str, object], object], path: str = ""
+) -> dict[str, object]:
+    """The options given, each as `change(option, its path, value)` has it, those of the orders that it wraps too."""
+    settings(name, options)
+    found: dict[str, object] = {}
+    for key, value in options.items():
+        option, place = lookup(name).options[key], f"{path}{key}"
+        if option.kind == "order":
+            inner, inner_options = choice(value)
+            found[key] = {inner: changed(inner, inner_options, change, f"{place}.{inner}.")}
+        else:
+            found[key] = change(option, place, value)
+    return found
+
+
+def layers(name: str, options: Mapping[str, object]) -> list[tuple[str, dict[str, object]]]:
+    """A policy and those that it wraps, the outermost first: the name of each and all its options."""
+    given = settings(name, options)
+    orders = [given[key] for key, option in lookup(name).options.items() if option.kind == "order"]
+    return [(name, given), *(layer for order in orders for layer in layers(*choice(order)))]
+
+
 def predictor(name: str, options: Mapping[str, object]) -> str | None:
     """The name of the predictor of output lengths that a policy uses, itself or in an order it wraps."""
-    entry = lookup(name)
-    given = settings(name, options)
-    orders = [given.pop(key) for key, option in entry.options.items() if option.kind == "order"]
-    used = [entry.predictor(**given), *(predictor(*choice(order)) for order in orders)]
+    used = (lookup(each).predictor(**given) for each, given in layers(name, options))
     return next((found for found in used if found is not None), None)
 
 
 def looks_up(name: str, options: Mapping[str, object]) -> str | None:
     """The policy, this one or one that it wraps, that needs a prefix cache; None if there is none."""
-    entry = lookup(name)
-    if entry.looks_up:
-        return name
-    given = settings(name, options)
-    orders = [given[key] for key, option in entry.options.items() if option.kind == "order"]
-    return next((found for found in (looks_up(*choice(order)) for order in orders) if found), None)
+    return next((each for each, _ in layers(name, options) if lookup(each).looks_up), None)
 
 
-def victim(name: str) -> Victim:
-    """Who gives its pages back under a policy."""
-    return lookup(name).victim
+def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:
+    """Who gives its pages back under a policy: as it says itself, or else the order that it wraps."""
+    said = (lookup(each).victim for each, _ in layers(name, options or {}))
+    return next((found for found in said if found is not None), LAST_ADMITTED)
 
 
 def lookup(name: str) -> Entry:

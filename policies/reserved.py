@@ -1,13 +1,14 @@
 """Reserved slots: of `of` slots, some are kept for the requests of certain tenants, whoever else waits.
 
 So the first requests of a tenant with a reservation find a slot however great the load of the others is. The price
-is that reserved slots stand empty while it sends nothing (booked as `limited`). `of` is the number of slots the
-engine has; an order can not see it. All slots that are not reserved are open to everyone.
+is that reserved slots stand empty while it sends nothing (booked as `limited`). `of` is how many requests the engine
+runs at once, or fewer: then the rest stay empty. All slots that are not reserved are open to everyone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 from policies.entry import Entry, Option
 from policies.limited import Limited, whole
@@ -19,7 +20,7 @@ from sim.request import Nanoseconds, Sequence
 class Reserved(Limited):
     """A tenant goes while it has reserved slots left, or the open ones are not all taken."""
 
-    def __init__(self, order: Callable[[], Order], of: int, tenants: Mapping[str, int]) -> None:
+    def __init__(self, order: Callable[[], Order], of: float, tenants: Mapping[str, int]) -> None:
         """Raises ValueError if nothing is left open."""
         super().__init__(order)
         self.tenants = tenants
@@ -37,12 +38,15 @@ class Reserved(Limited):
 
 
 def make(seed: int, order: Callable[[], Order], of: object, tenants: object) -> Order:
-    """The reservations on the order asked for. Raises ValueError for what is no count."""
-    return Reserved(order, whole("of", of), counts("tenants", tenants, least=0))
+    """The reservations on the order asked for. Raises ValueError for what is no count, and for slots of no number."""
+    kept = counts("tenants", tenants, least=0)
+    if of is None and any(kept.values()):
+        raise ValueError("of is not given; expected how many slots there are to reserve from")
+    return Reserved(order, inf if of is None else whole("of", of), kept)
 
 
 ENTRY = Entry(
     "Some slots are kept for certain tenants; then the order it wraps.",
     make,
-    {"order": Option("fcfs", "order"), "of": Option(8), "tenants": Option({})},
+    {"order": Option("fcfs", "order"), "of": Option(None, "slots"), "tenants": Option({})},
 )

@@ -1,7 +1,8 @@
 """Routers: which replica a request goes to. Each knows what was sent where and has not ended, and who is up.
 
-None sends to a replica that has failed. Random draws have a stream of their own for each request, named by its id:
-they depend on no other request. Knows nothing of engines.
+None sends to a replica that has failed. Every draw has a stream of its own, named by the pool, the request's id and
+how often that has been sent before: it depends on no other request, and the draws of two pools, or of two attempts,
+are independent. Knows nothing of engines.
 """
 
 from __future__ import annotations
@@ -26,13 +27,19 @@ def least(loads: Sequence[Load], among: Sequence[int]) -> int:
     return min(among, key=lambda number: loads[number].requests)
 
 
+def stream(seed: int, pool: str, request: Request, sent: int) -> Random:
+    """What is drawn for a request that a router has to send, after it was sent so often before."""
+    kind = ".".join(["router", *([pool] if pool else []), *([str(sent)] if sent else [])])
+    return Random(f"{seed}/{kind}/{request.id}")
+
+
 @dataclass
 class RoundRobin:
     """One after the other, whatever they have to do: fair to replicas, blind to long requests."""
 
     turn: int = -1
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """The next after the last that is up."""
         self.turn = (self.turn + 1) % len(loads)
         while not loads[self.turn].up:
@@ -45,18 +52,19 @@ class Uniform:
     """Any, by lot: what a stateless balancer does."""
 
     seed: int
+    pool: str = ""
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """One drawn for this request."""
         up = alive(loads)
-        return up[Random(f"{self.seed}/router/{request.id}").randrange(len(up))]
+        return up[stream(self.seed, self.pool, request, sent).randrange(len(up))]
 
 
 @dataclass(frozen=True)
 class LeastRequests:
     """The one with the fewest requests: good when requests are alike."""
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """The fewest requests, the first of equals."""
         return least(loads, alive(loads))
 
@@ -65,7 +73,7 @@ class LeastRequests:
 class LeastTokens:
     """The one with the fewest tokens asked of it, prompts and declared maximum outputs: for requests that differ."""
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """The fewest tokens, the first of equals."""
         return min(alive(loads), key=lambda number: loads[number].tokens)
 
@@ -75,11 +83,12 @@ class PowerOfTwo:
     """The less loaded of two drawn by lot: nearly as good as knowing all, at two questions a request."""
 
     seed: int
+    pool: str = ""
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """The one of the two with fewer requests."""
         up = alive(loads)
-        both = Random(f"{self.seed}/router/{request.id}").sample(up, min(2, len(up)))
+        both = stream(self.seed, self.pool, request, sent).sample(up, min(2, len(up)))
         return least(loads, sorted(both))
 
 
@@ -90,7 +99,7 @@ class Weighted:
     weights: tuple[float, ...]
     credit: list[float] = field(default_factory=list)
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """The one that is owed most, the first of equals; nothing is owed to those that are down.
 
         Raises ValueError unless there is a weight for each.
@@ -118,7 +127,7 @@ class Sticky:
     by: str = "tenant"
     home: dict[str, int] = field(default_factory=dict)
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """Where the tenant, or the session, is at home."""
         whose = request.tenant if self.by == "tenant" else request.session
         chosen = self.home.get(whose, -1)
@@ -141,7 +150,7 @@ class PrefixAffinity:
     tolerance: int
     last: dict[object, int] = field(default_factory=dict)
 
-    def choose(self, request: Request, loads: Sequence[Load]) -> int:
+    def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
         """The replica that saw this beginning last, unless it is too busy."""
         emptiest = least(loads, alive(loads))
         beginning = self.beginning(request)
@@ -163,22 +172,22 @@ class PrefixAffinity:
 
 Options = dict[str, object]
 
-BUILDERS: dict[str, Callable[[Options, int, int], Router]] = {
-    "round_robin": lambda options, seed, replicas: RoundRobin(),
-    "random": lambda options, seed, replicas: Uniform(seed),
-    "least_requests": lambda options, seed, replicas: LeastRequests(),
-    "least_tokens": lambda options, seed, replicas: LeastTokens(),
-    "power_of_two": lambda options, seed, replicas: PowerOfTwo(seed),
-    "weighted": lambda options, seed, replicas: Weighted(weights(options.pop("weights", None), replicas)),
-    "sticky": lambda options, seed, replicas: Sticky(one_of(options, "by", ("tenant", "session"))),
-    "prefix": lambda options, seed, replicas: PrefixAffinity(
+BUILDERS: dict[str, Callable[[Options, int, int, str], Router]] = {
+    "round_robin": lambda options, seed, replicas, pool: RoundRobin(),
+    "random": lambda options, seed, replicas, pool: Uniform(seed, pool),
+    "least_requests": lambda options, seed, replicas, pool: LeastRequests(),
+    "least_tokens": lambda options, seed, replicas, pool: LeastTokens(),
+    "power_of_two": lambda options, seed, replicas, pool: PowerOfTwo(seed, pool),
+    "weighted": lambda options, seed, replicas, pool: Weighted(weights(options.pop("weights", None), replicas)),
+    "sticky": lambda options, seed, replicas, pool: Sticky(one_of(options, "by", ("tenant", "session"))),
+    "prefix": lambda options, seed, replicas, pool: PrefixAffinity(
         count(options, "tokens", 16), count(options, "tolerance", 8)
     ),
 }
 
 
-def build(name: str, options: Mapping[str, object], seed: int, replicas: int) -> Router:
-    """A fresh router of so many replicas by its name.
+def build(name: str, options: Mapping[str, object], seed: int, replicas: int, pool: str = "") -> Router:
+    """A fresh router of so many replicas by its name; `pool` is what they are called, where there are several pools.
 
     Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
     """
@@ -188,7 +197,7 @@ def build(name: str, options: Mapping[str, object], seed: int, replicas: int) ->
             f"{name!r} is unknown; " + (f"did you mean {near[0]}?" if near else f"known are {', '.join(BUILDERS)}")
         )
     rest = dict(options)
-    router = BUILDERS[name](rest, seed, replicas)
+    router = BUILDERS[name](rest, seed, replicas, pool)
     if rest:
         raise ValueError(f"{name} has no option {next(iter(rest))!r}")
     return router

@@ -38,14 +38,18 @@ class Load:
 class Router(Protocol):
     """Decides which replica a request goes to."""
 
-    def choose(self, request: Request, loads: Several[Load]) -> int:
-        """The number of a replica that is up, given the load of each; asked only if there is one."""
+    def choose(self, request: Request, loads: Several[Load], sent: int = 0) -> int:
+        """The number of a replica that is up, given the load of each; asked only if there is one.
+
+        `sent` is how often the request has been sent to a replica before: in earlier attempts, to another pool, or
+        to one that failed.
+        """
 
 
 class First:
     """The router of a single engine."""
 
-    def choose(self, request: Request, loads: Several[Load]) -> int:
+    def choose(self, request: Request, loads: Several[Load], sent: int = 0) -> int:
         """The only one there is."""
         return 0
 

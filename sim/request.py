@@ -111,12 +111,14 @@ class Leg:
     ready       positions whose KV comes along
     redone      positions that another engine had computed, and that are lost
     hands_over  it leaves this engine with its next token, unless that is its last
+    sent        how often the request had been sent to an engine before
     """
 
     given: int = 0
     ready: int = 0
     redone: int = 0
     hands_over: bool = False
+    sent: int = 0
 
 
 WHOLE = Leg()
@@ -130,6 +132,7 @@ class Sequence:
     most      positions it may come to hold
     peak      most positions it had computed when it lost them
     given     tokens it had when it came, from other engines
+    sent      how often its request had been sent to an engine before
     leaves    it goes on elsewhere once it has come to its goal
     cut_short its client waits for fewer tokens than it would get
     over      its last token has been scheduled
@@ -168,6 +171,7 @@ class Sequence:
         "peak",
         "pool",
         "request",
+        "sent",
         "serial",
         "table",
     )
@@ -183,6 +187,7 @@ class Sequence:
         self.computed = leg.ready
         self.peak = leg.redone
         self.given = leg.given
+        self.sent = leg.sent
         awaited = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
         self.goal = min(request.prompt + awaited, longest) - 1
         self.cut_short = self.goal < min(request.prompt + request.output, longest) - 1

@@ -128,7 +128,8 @@ class Service:
             station.held.append(journey)
             return
         replica, number = station.replicas[place], station.first + place
-        seq = replica.submit(journey.request, journey.leg)
+        seq = replica.submit(journey.request, replace(journey.leg, sent=journey.sent))
+        journey.sent += 1
         log = replica.scheduler.log
         self.trail.leg(journey.number, journey.attempt, number, len(log.requests) - 1)
         if seq is None:

@@ -24,10 +24,11 @@ class Journey:
     ending    how the client, or a time-out, is ending it right now
     admitted  whether an engine has admitted it in this attempt
     moves     counts its transfers, so that one that is not awaited any more passes unheard
+    sent      how often it has been sent to a replica
     """
 
     __slots__ = ("admitted", "attempt", "ending", "fresh", "leg", "moves", "number", "over", "replica", "request",
-                 "seq", "since", "state")  # fmt: skip
+                 "sent", "seq", "since", "state")  # fmt: skip
 
     def __init__(self, request: Request, number: int) -> None:
         self.request = request
@@ -43,6 +44,7 @@ class Journey:
         self.over = False
         self.since = 0
         self.moves = 0
+        self.sent = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ class Station:
             fits = [not misfit(journey, replica.scheduler) for replica in self.replicas]
             if any(fits):
                 loads = [load if fit else NOWHERE for load, fit in zip(loads, fits, strict=True)]
-        return self.router.choose(journey.request, loads) if any(load.up for load in loads) else None
+        if not any(load.up for load in loads):
+            return None
+        return self.router.choose(journey.request, loads, journey.sent)
 
     def complaint(self, journey: Journey) -> str:
         """Why a request could never run on any of them; empty if it could."""

@@ -18,6 +18,7 @@ from calibrate.capacity import capacity
 from calibrate.profile import Profile
 from policies import registry as policies
 from policies import routers, victims
+from policies.entry import Option
 from sim import cost as costs
 from sim.cluster import First, Router, simulate_cluster
 from sim.memory import PagePool
@@ -33,9 +34,10 @@ from sim.service import Transfer, serve
 from sim.sessions import counts
 from sim.static import StaticScheduler
 from sim.station import Pool
-from slotstep import failures, profiles, warmth
+from slotstep import failures, profiles, units, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts
+from slotstep.fleet import POOLS
 from slotstep.plain import plain, written
 from slotstep.result import Result
 from slotstep.sections import TERMS
@@ -237,7 +239,7 @@ def victim(scenario: Scenario) -> Victim:
     if chosen is not None:
         with scenario.blamed("engine.victim: "):
             return victims.build(*parts(chosen), scenario.seed)
-    return FewestOutputs() if scenario.engine.ratio is not None else policies.victim(scenario.policy.name)
+    return FewestOutputs() if scenario.engine.ratio is not None else policies.victim(*policy(scenario))
 
 
 def admission(engine: Engine) -> Admission:
@@ -260,7 +262,8 @@ def order(scenario: Scenario) -> Order:
     """The order of the scenario's policy; raises BadInput for an unknown policy or option, or a cache it lacks."""
     with scenario.blamed("policy: "):
         name, options = policy(scenario)
-        made = policies.build(name, options, scenario.seed)
+        machine = scenario.engine
+        made = policies.build(name, options, scenario.seed, machine.max_active or machine.slots)
         needy = policies.looks_up(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")
@@ -280,19 +283,31 @@ def router(scenario: Scenario, station: Station) -> Router:
     """What sends each request to a replica of a pool; raises BadInput for an unknown router or option."""
     if station.size == 1:
         return First()
+    pool = next((name for name in POOLS if getattr(scenario.cluster, name) is station), "")
     with scenario.blamed("cluster.router: "):
-        return routers.build(*parts(station.router), scenario.seed, station.size)
+        return routers.build(*parts(station.router), scenario.seed, station.size, pool)
 
 
 def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:
     """The name of the scenario's policy and its options, durations in nanoseconds."""
-    return scenario.policy.name, plain(scenario.policy.options, policies.DURATIONS)
+    name = scenario.policy.name
+    return name, policies.changed(name, scenario.policy.options, option_read)
+
+
+def option_read(option: Option, path: str, value: Any) -> Any:
+    """An option of a policy as that takes it. Raises ValueError, with the option's path, for what is no duration."""
+    return plain(value, {path.rpartition(".")[2]} if option.kind == "duration" else option.times, path)
+
+
+def option_written(option: Option, path: str, value: Any) -> Any:
+    """An option of a policy as a scenario has it."""
+    return units.text(value) if option.kind == "duration" else written(value, option.times)
 
 
 def resolved_policy(scenario: Scenario) -> str | dict[str, Any]:
     """The scenario's policy with every option explicit, in the form of a scenario file."""
     name, options = policy(scenario)
-    full = written(policies.resolve(name, options), policies.DURATIONS)
+    full = policies.changed(name, policies.resolve(name, options), option_written)
     return {name: full} if full else name
 
 

@@ -36,4 +36,7 @@ def written(value: Any, times: Collection[str]) -> Any:
         return [written(inner, times) for inner in value]
     if not isinstance(value, Mapping):
         return value
-    return {key: units.text(inner) if key in times else written(inner, times) for key, inner in value.items()}
+    return {
+        key: units.text(inner) if key in times and not isinstance(inner, Mapping) else written(inner, times)
+        for key, inner in value.items()
+    }

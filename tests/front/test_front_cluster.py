@@ -247,3 +247,15 @@ def test_sessions_on_engines_with_other_pages() -> None:
     }
     # 50 + 5 - 1 positions are computed in the first turn: two full pages of 24.
     assert slotstep.parse(mapping).run().summary["cache"]["hit_tokens"] == 48
+
+
+def test_the_routers_of_two_pools_draw_apart() -> None:
+    # 256 draws among 16 pairs: 16 of each are expected.
+    given = scenario(
+        "cluster={prefill: {replicas: 4, router: random}, decode: {replicas: 4, router: random}, transfer: {}}"
+    )
+    sent = [Request(str(n), 0, 8, 2) for n in range(256)]
+    trail = slotstep.engine.run(given, slotstep.workload.Made(sent)).trail
+    assert trail is not None
+    to = {(journey, replica // 4): replica % 4 for journey, _, replica, _ in trail.table("legs").tolist()}
+    assert {(to[n, 0], to[n, 1]) for n in range(256)} == {(a, b) for a in range(4) for b in range(4)}
