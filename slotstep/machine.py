@@ -183,7 +183,7 @@ class Engine(Section):
         if self.admission == "reserve" and (self.preemption == "swap" or self.victim is not None):
             key = "preemption: swap" if self.preemption == "swap" else "victim"
             raise ValueError(f"{key} needs admission: optimistic")
-        if self.chunk_limit_adapts and not self.chunk_limit:
+        if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
         if not self.prefix_cache:
             for key in ("share", "model", "positions", "warm"):

@@ -37,6 +37,8 @@ FIELDS = (
     "free_blocks_after",
 )
 """What is compared, as far as a line of the log has it; dicts and lists with their order."""
+UNORDERED = ("computed_before", "resumed", "preempted", "hit_tokens", "blocks", "sampled", "finished")
+"""But for these: sets of requests, which the engine may write in any order (the decisions are in the others' order)."""
 
 GZIP = b"\x1f\x8b"
 MOST_SHOWN = 8
@@ -117,12 +119,18 @@ def place(line: Line) -> str:
 
 
 def differences(line: Line, ours: Line) -> tuple[Difference, ...]:
-    """The fields of a line that differ from ours, order included."""
-    return tuple(
-        Difference(field, line[field], ours.get(field))
-        for field in FIELDS
-        if field in line and not same(line[field], ours.get(field))
-    )
+    """The fields of a line that differ from ours, order included where it means something."""
+    pairs = ((field, sort(field, line[field]), sort(field, ours.get(field))) for field in FIELDS if field in line)
+    return tuple(Difference(field, engine, mine) for field, engine, mine in pairs if not same(engine, mine))
+
+
+def sort(field: str, value: Any) -> Any:
+    """The value of a field, in one order if its own means nothing."""
+    if field in UNORDERED and isinstance(value, dict):
+        return {key: value[key] for key in sorted(value)}
+    if field in UNORDERED and isinstance(value, list):
+        return sorted(value, key=str)
+    return value
 
 
 def same(left: Any, right: Any) -> bool:

@@ -72,6 +72,37 @@ def test_order_counts(tmp_path: Path) -> None:
     assert code_of("parity", *files(tmp_path, case, [step(0, scheduled=dict(reversed(both.items())))])) == 1
 
 
+def test_the_order_in_which_a_set_was_written_does_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = {
+        "config": {"max_num_seqs": 2, "block_size": 1, "enable_prefix_caching": True},
+        "requests": [
+            {"id": name, "prompt_token_ids": [1, 2, 3], "max_tokens": 1, "arrival_step": arrival}
+            for name, arrival in (("a", 0), ("b", 5), ("c", 5))
+        ],
+    }
+    found = {"c": 2, "b": 2}
+    same = step(5, hit_tokens=found, computed_before=found, sampled=["c", "b"], finished=["c", "b"], new=["b", "c"])
+    assert code_of("parity", *files(tmp_path, case, [same])) == 0
+    assert code_of("parity", *files(tmp_path, case, [same | {"new": ["c", "b"]}])) == 1
+    capsys.readouterr()
+    twice = [same | {"hit_tokens": {"d": 1, "b": 2}, "finished": ["b", "b", "c"]}]
+    assert code_of("parity", *files(tmp_path, case, twice)) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "first: step 5",
+        "  hit_tokens  engine  ..., d: 1",
+        "              ours    ..., c: 2",
+        "  finished    engine  ..., b, c",
+        "              ours    ..., c",
+    ]
+
+
+def test_a_threshold_of_0_that_adapts_is_no_threshold(tmp_path: Path) -> None:
+    case = {"config": {"max_num_seqs": 1, "long_prefill_token_threshold_adaptive": True}, "requests": CASE["requests"]}
+    assert code_of("parity", *files(tmp_path, case)) == 0
+
+
 def test_a_step_that_only_one_of_them_has_is_a_mismatch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("parity", *files(tmp_path, log=[*LOG[:3], step(7, scheduled={})])) == 1
     assert "4 steps compared, 1 mismatch\nfirst: step 7, which ours have not" in capsys.readouterr().out

@@ -29,8 +29,6 @@ def case(seed):
     }
     if config["max_num_active_seqs"]:
         config["max_num_active_seqs"] = min(config["max_num_active_seqs"], config["max_num_seqs"])
-    if not config["long_prefill_token_threshold"]:
-        config["long_prefill_token_threshold_adaptive"] = False
     requests = [request(rng, place, longest, config) for place in range(rng.randint(1, 20))]
     if rng.random() < 0.2:
         config["cost"] = {"t0": 0.006, "t_tok": 2e-5, "t_seq": 5e-5, "t_ctx": 2e-7}
