@@ -69,7 +69,6 @@ from traces.report import Report
 
 Kind = Literal["workload", "lengths", "rates", "measurements"]
 STATUSES = ("ok", "failed", "timed_out", "cancelled", "throttled")
-NEEDS = {True: "a replay needs when each request arrives and both lengths", False: "a replay needs both lengths"}
 REQUEST_COLUMNS = (
     "id",
     "arrival_ns",
@@ -149,7 +148,9 @@ class Trace:
         missing = [words[name] for name in needed if frame is None or name not in frame]
         if frame is None or missing:
             lacks = ", ".join(missing)
-            raise BadInput(f"{self.report.file}: no {lacks} in this file ({self.report.format}); {NEEDS[timed]}")
+            raise BadInput(
+                f"{self.report.file}: no {lacks} in this file ({self.report.format}); it cannot be replayed"
+            )
         if frame.empty:
             raise BadInput(f"{self.report.file}: no request to replay; every row was dropped")
         return list(self._requests(frame, tenant))

@@ -216,7 +216,7 @@ def test_lengths_have_their_published_figures_and_cannot_be_replayed(folder, nam
     trace = traces.load(folder / name)
     assert figures(trace.workload["prompt"]) == prompts
     assert figures(trace.workload["output"]) == outputs
-    with pytest.raises(BadInput, match=r"no arrival times in this file \(lengths\); a replay needs"):
+    with pytest.raises(BadInput, match=r"no arrival times in this file \(lengths\); it cannot be replayed"):
         trace.requests()
 
 
