@@ -19,7 +19,7 @@ from policies.entry import Entry, Option
 from policies.history import History
 from policies.predict import Predictor, predictor
 from policies.predicted import OPTIONS, name_of_predictor
-from policies.wrapper import sooner
+from policies.wrapper import Forwarding, sooner
 from sim.policy import Order
 from sim.request import Nanoseconds, Sequence
 
@@ -32,7 +32,7 @@ class Turn:
     deficit: int = 0
 
 
-class DeficitRoundRobin(Order):
+class DeficitRoundRobin(Forwarding):
     """The tenant whose turn it is, as long as its deficit lasts, then the next."""
 
     counts_service = True
@@ -57,24 +57,33 @@ class DeficitRoundRobin(Order):
             self.tenants[name] = Turn(self.new_queue())
         return self.tenants[name]
 
+    def inner_of(self, seq: Sequence) -> Order:
+        """The queue of its tenant."""
+        return self.tenant(seq).queue
+
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join the tenant's queue."""
         self.enter(seq, seq.request.prompt + int(self.predict(seq.request)))
-        self.tenant(seq).queue.push(seq, now, step)
+        super().push(seq, now, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Return to the tenant's queue; it has paid."""
         self.enter(seq, 0)
-        self.tenant(seq).queue.push_back(seq, now, step)
+        super().push_back(seq, now, step)
 
-    def enter(self, seq: Sequence, cost: int) -> None:
-        """Note what a request costs; a tenant that had nobody waiting comes last in the ring, without a deficit."""
+    def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """Back in the tenant's queue; it owes what it owed, and its tenant, which was waiting, keeps its deficit."""
+        self.enter(seq, self.costs[seq.index], self.tenant(seq).deficit)
+        super().rejoin(seq, now, step)
+
+    def enter(self, seq: Sequence, cost: int, deficit: int = 0) -> None:
+        """Note what a request costs; a tenant that had nobody here comes last in the ring, with such a deficit."""
         self.waiting[seq.index] = seq
         self.costs[seq.index] = cost
         tenant = self.tenant(seq)
         if not len(tenant.queue):
             self.drop_idle()
-            tenant.deficit = 0
+            tenant.deficit = deficit
             self.ring.append(tenant)
 
     def drop_idle(self) -> None:
@@ -86,7 +95,7 @@ class DeficitRoundRobin(Order):
     def pop(self, seq: Sequence) -> None:
         """Leave the tenant's queue; whether it is admitted, and pays, is heard next."""
         del self.waiting[seq.index]
-        self.tenant(seq).queue.pop(seq)
+        super().pop(seq)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """The one whose tenant's turn first covers its cost, as the turns go round."""
@@ -114,7 +123,7 @@ class DeficitRoundRobin(Order):
         turn.deficit -= cost
         if not len(turn.queue):
             self.drop_idle()
-        turn.queue.admitted(seq, step)
+        super().admitted(seq, step)
 
     def go_round(self, turn: Turn, rounds: int) -> None:
         """Every visit brings a quantum, up to the visit to this tenant in the last of so many rounds."""
@@ -136,34 +145,18 @@ class DeficitRoundRobin(Order):
                 until, steps = sooner(until, inner_until), sooner(steps, inner_steps)
         return until, steps
 
-    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
-        """Why the tenant's queue would turn a newcomer away."""
-        return self.tenant(seq).queue.refusal(seq, now)
-
     def __len__(self) -> int:
         return len(self.waiting)
 
     def __iter__(self) -> Iterator[Sequence]:
         return iter(self.waiting.values())
 
-    def token(self, seq: Sequence, step: int) -> None:
-        """The tenant's queue hears of it."""
-        self.tenant(seq).queue.token(seq, step)
-
-    def decoding(self, seq: Sequence, step: int) -> None:
-        """The tenant's queue hears of it."""
-        self.tenant(seq).queue.decoding(seq, step)
-
-    def paused(self, seq: Sequence, step: int) -> None:
-        """The tenant's queue hears of it."""
-        self.tenant(seq).queue.paused(seq, step)
-
     def left(self, seq: Sequence, step: int) -> None:
         """A request ended: a predictor that learns hears of it."""
         self.costs.pop(seq.index, None)
         if isinstance(self.predict, History):
             self.predict.ended(seq)
-        self.tenant(seq).queue.left(seq, step)
+        super().left(seq, step)
 
 
 def make(seed: int, order: Callable[[], Order], quantum: object, predict: object, error: object) -> Order:

@@ -29,6 +29,10 @@ class FirstComeFirstServed(Order):
         """To the front of the line."""
         self.line.appendleft(seq)
 
+    def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """To the front of the line: whoever was held aside had come to it."""
+        self.line.appendleft(seq)
+
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """The front of the line."""
         return self.line[0]

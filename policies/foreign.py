@@ -7,17 +7,23 @@ the class names in `durations` are durations), or an `Entry` for one that says m
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
 import sys
+import sysconfig
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 
 from policies.entry import Entry, Option
 from sim.policy import Order
 
 GROUP = "slotstep.policies"
+CODE = (".py", ".so", ".pyd")
 
 
 def offered() -> dict[str, EntryPoint]:
@@ -32,15 +38,15 @@ def load(name: str) -> Entry | None:
     The current directory is looked into last, after everything installed. Raises ValueError, in one line, for a
     module that cannot be imported and for something that is no policy.
     """
-    if ":" not in name:
-        point = offered().get(name)
-        return None if point is None else entry(name, point.load())
+    point = offered().get(name)
+    if ":" not in name and point is None:
+        return None
     module, _, attribute = name.partition(":")
     here = os.getcwd()
-    if here not in sys.path:
+    if point is None and here not in sys.path:
         sys.path.append(here)
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(module), attribute) if point is None else point.load()
     except Exception as error:
         raise ValueError(f"{name!r} cannot be loaded: {type(error).__name__}: {error}") from error
     return entry(name, found)
@@ -72,3 +78,48 @@ def entry(name: str, found: object) -> Entry:
         if key != "seed"
     }
     return Entry(about=about, make=make, options=options)
+
+
+def sources(name: str) -> dict[str, Path]:
+    """The files that a policy of somebody else is made of, by their names in the folder that they lie in.
+
+    Its module, or its whole package, and what these import from the same folder; of what is installed nothing beside
+    the package.
+    """
+    module = name.partition(":")[0] if ":" in name else offered()[name].module
+    top = module.partition(".")[0]
+    spec = find_spec(top)
+    places = (
+        [] if spec is None else [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.origin else [])]
+    )
+    folder = Path(places[0]).parent if places else Path()
+    installed = str(folder) in sysconfig.get_paths().values()
+    found: dict[str, Path] = {}
+    wanted = [top] if places else []
+    while wanted:
+        for file in files(folder, wanted.pop()):
+            key = file.relative_to(folder).as_posix()
+            if key not in found:
+                found[key] = file
+                wanted += [] if installed else imported(file)
+    return dict(sorted(found.items()))
+
+
+def files(folder: Path, module: str) -> list[Path]:
+    """The files of a module or a package that lies in this folder; none if it does not."""
+    package = folder / module
+    places = package.rglob("*") if package.is_dir() else folder.glob(f"{module}.*")
+    return sorted(place for place in places if place.suffix in CODE and place.is_file())
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules that a Python file imports by name."""
+    try:
+        tree = ast.parse(file.read_bytes()) if file.suffix == ".py" else ast.Module([], [])
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

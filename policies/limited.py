@@ -2,8 +2,9 @@
 
 Everyone joins the order that is wrapped. Whoever comes to its head and may not go is held aside, in a line of its
 group (an order of the same kind), and the next is looked at. When a group may go again, the head of its line
-returns as a preempted sequence would: under fcfs to the front (of several the one that came first), under a ranked
-order to the place of its rank. If all are held, nobody goes, though slots are free.
+rejoins the wrapped order: under fcfs at the front (of several the one that came first), under a ranked order at the
+place of its rank, under one that charges on entry with what it owes. If all are held, nobody goes, though slots are
+free.
 
 Limits belong outside of other wrappers: what is held aside is not seen by what lies inside. A predictor that
 learns does so in each line on its own, from when the line is first needed.
@@ -30,6 +31,7 @@ class Limited(Wrapper):
         self.lines: dict[str, Order] = {}  # of those held, by group
         self.held: dict[int, Sequence] = {}
         self.returned: dict[str, Sequence] = {}  # by group, who is back in the wrapped order and waits there
+        self.lined_up: dict[int, Sequence] = {}  # those who have been in the line of their group
         self.running: dict[str, dict[int, Sequence]] = {}  # by group
 
     @abstractmethod
@@ -50,7 +52,7 @@ class Limited(Wrapper):
         for first, group in sorted(able, key=lambda one: -one[0].index):
             self.release(first)
             self.returned[group] = first
-            self.inner.push_back(first, now, step)
+            self.inner.rejoin(first, now, step)
         while len(self.inner):
             seq = self.inner.head(now, step)
             if seq is None or self.may_go(seq, now):
@@ -66,19 +68,21 @@ class Limited(Wrapper):
         return [(group, head) for group, head in heads if head is not None]
 
     def hold(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Aside, into the line of its group."""
+        """Aside, into the line of its group; one who has been there, or has run, goes before those who came later."""
         group = self.group(seq)
         if group not in self.lines:
             self.lines[group] = self.new_line()
-        line = self.lines[group]
-        self.held[seq.index] = seq
-        back = self.returned.get(group) is seq
-        if back:
+        if self.returned.get(group) is seq:
             del self.returned[group]
-        if back or seq.serial >= 0:
-            line.push_back(seq, now, step)
-        else:
+        self.held[seq.index] = seq
+        line = self.lines[group]
+        if seq.index not in self.lined_up:
+            self.lined_up[seq.index] = seq
             line.push(seq, now, step)
+            if seq.serial < 0:
+                return
+            line.pop(seq)
+        line.rejoin(seq, now, step)
 
     def release(self, seq: Sequence) -> None:
         """Out of the line."""
@@ -117,21 +121,31 @@ class Limited(Wrapper):
         super().admitted(seq, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """It no longer does, and waits again: with those of its group that are held, if there are any."""
+        """It no longer does, and waits again."""
+        self.running.get(self.group(seq), {}).pop(seq.index, None)
+        super().push_back(seq, now, step)
+        self.line_up(seq, now, step)
+
+    def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """A limit around this one lets it go."""
+        super().rejoin(seq, now, step)
+        self.line_up(seq, now, step)
+
+    def line_up(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """One that has come back waits with those of its group that are held, if there are any."""
         group = self.group(seq)
-        self.running.get(group, {}).pop(seq.index, None)
         back = self.returned.get(group)
         if back is not None:
             self.inner.pop(back)
             self.hold(back, now, step)
         if group in self.lines and len(self.lines[group]):
+            self.inner.pop(seq)
             self.hold(seq, now, step)
-        else:
-            super().push_back(seq, now, step)
 
     def left(self, seq: Sequence, step: int) -> None:
         """It ended, from a slot or from the queue."""
         self.running.get(self.group(seq), {}).pop(seq.index, None)
+        self.lined_up.pop(seq.index, None)
         super().left(seq, step)
         for line in self.lines.values():
             line.left(seq, step)

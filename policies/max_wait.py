@@ -26,7 +26,6 @@ class MaxWait(Wrapper):
         if max_wait < 0:
             raise ValueError(f"max_wait is {max_wait} ns; expected 0 or more")
         super().__init__(inner)
-        self.preempts = inner.preempts
         self.max_wait = max_wait
         self.oldest: list[tuple[Nanoseconds, int, Sequence]] = []  # heap; some may have left the queue
         self.waiting: dict[int, Sequence] = {}
@@ -39,6 +38,11 @@ class MaxWait(Wrapper):
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Return; what it waited before still counts."""
         super().push_back(seq, now, step)
+        self.note(seq)
+
+    def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """Back; what it waited before still counts."""
+        super().rejoin(seq, now, step)
         self.note(seq)
 
     def note(self, seq: Sequence) -> None:

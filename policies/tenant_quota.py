@@ -24,9 +24,10 @@ from sim.request import SECOND, Nanoseconds, Sequence
 class TenantQuota(Wrapper):
     """At most `requests` of a tenant within `window`, or what `tenants` says for it."""
 
+    reorders = False
+
     def __init__(self, inner: Order, requests: int, window: Nanoseconds, tenants: Mapping[str, int]) -> None:
         super().__init__(inner)
-        self.preempts = inner.preempts
         self.requests = requests
         self.window = window
         self.tenants = tenants

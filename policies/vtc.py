@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator, Mapping
 from policies.entry import Entry, Option
 from policies.predict import Predictor, predictor
 from policies.service import Account, Tariff
-from policies.wrapper import sooner
+from policies.wrapper import Forwarding, sooner
 from sim.policy import Order
 from sim.request import Nanoseconds, Sequence
 
 
-class VirtualTokenCounter(Order):
+class VirtualTokenCounter(Forwarding):
     """The least served tenant first, then the order within the tenant; at a tie the tenant known longer.
 
     lifts  "queue": a tenant returns that had nobody waiting (the paper); "engine": nobody waiting or running;
@@ -53,6 +53,10 @@ class VirtualTokenCounter(Order):
             self.tenants[name] = Account(self.new_queue(), self.tariff.of(name))
         return self.tenants[name]
 
+    def inner_of(self, seq: Sequence) -> Order:
+        """The queue of its tenant."""
+        return self.tenant(seq).queue
+
     def active(self, tenant: Account) -> bool:
         """Whether it is there, so that the others who return are lifted to it and it is not lifted itself."""
         return bool(tenant.present if self.lifts == "engine" else len(tenant.queue))
@@ -66,18 +70,23 @@ class VirtualTokenCounter(Order):
             tenant.settle(step, max(0, min(active, default=last) - tenant.service(step)))
         tenant.present += 1
         self.waiting[seq.index] = seq
-        tenant.queue.push(seq, now, step)
+        super().push(seq, now, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Return to the tenant's queue; it was never away."""
         self.waiting[seq.index] = seq
-        self.tenant(seq).queue.push_back(seq, now, step)
+        super().push_back(seq, now, step)
+
+    def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """Back in the tenant's queue; it was never away."""
+        self.waiting[seq.index] = seq
+        super().rejoin(seq, now, step)
 
     def pop(self, seq: Sequence) -> None:
         """Leave the tenant's queue."""
         tenant = self.tenant(seq)
         del self.waiting[seq.index]
-        tenant.queue.pop(seq)
+        super().pop(seq)
         if self.lifts == "queue" and not len(tenant.queue):
             self.last_left = tenant
 
@@ -108,10 +117,6 @@ class VirtualTokenCounter(Order):
                 return until, sooner(steps, steps_until_passed(tenant, in_line, step))
         return until, steps
 
-    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
-        """Why the tenant's queue would turn a newcomer away."""
-        return self.tenant(seq).queue.refusal(seq, now)
-
     def __len__(self) -> int:
         return len(self.waiting)
 
@@ -123,25 +128,22 @@ class VirtualTokenCounter(Order):
         tenant = self.tenant(seq)
         if not seq.peak:
             tenant.admit(seq, step, int(self.prepay(seq.request)) if self.prepay else 0)
-        tenant.queue.admitted(seq, step)
+        super().admitted(seq, step)
 
     def token(self, seq: Sequence, step: int) -> None:
         """Charge a token that came outside of plain decoding."""
-        tenant = self.tenant(seq)
-        tenant.token(seq, step)
-        tenant.queue.token(seq, step)
+        self.tenant(seq).token(seq, step)
+        super().token(seq, step)
 
     def decoding(self, seq: Sequence, step: int) -> None:
         """From here on the tenant earns one token more per step."""
-        tenant = self.tenant(seq)
-        tenant.decoding(seq, step)
-        tenant.queue.decoding(seq, step)
+        self.tenant(seq).decoding(seq, step)
+        super().decoding(seq, step)
 
     def paused(self, seq: Sequence, step: int) -> None:
         """From here on it earns one less."""
-        tenant = self.tenant(seq)
-        tenant.paused(seq, step)
-        tenant.queue.paused(seq, step)
+        self.tenant(seq).paused(seq, step)
+        super().paused(seq, step)
 
     def left(self, seq: Sequence, step: int) -> None:
         """The request is gone; what it prepaid and did not get is given back."""
@@ -150,7 +152,7 @@ class VirtualTokenCounter(Order):
         tenant.present -= 1
         if self.lifts == "engine" and not tenant.present:
             self.last_left = tenant
-        tenant.queue.left(seq, step)
+        super().left(seq, step)
 
 
 def steps_until_passed(tenant: Account, others: list[Account], step: int) -> int | None:

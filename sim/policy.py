@@ -40,6 +40,13 @@ class Order(ABC):
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """A preempted sequence returns to the queue."""
 
+    def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
+        """A sequence that an order around this one popped and held aside is back; it was not admitted meanwhile.
+
+        By default it joins as a newcomer does: for an order with places to keep, or charges on entry, to override.
+        """
+        self.push(seq, now, step)
+
     @abstractmethod
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """Who goes next, asked only while someone waits; None when nobody may (a limit of the policy's own)."""

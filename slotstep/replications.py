@@ -28,38 +28,35 @@ def replicate(
 ) -> Replications:
     """Each policy on the scenario's seed and those after it, `seeds` in all, on `jobs` processes (None: all cores).
 
-    `progress` hears how many seeds have ended. Raises BadInput for a policy that does not exist, and for a workload
-    that is the same for every seed: its runs would be one run.
+    `progress` hears how many seeds have ended. Raises BadInput for a policy that does not exist, and where nothing is
+    drawn, neither requests nor by a policy, a router or clients: the runs of all seeds are one run then.
     """
     scenarios = [scenario.with_policy(name) for name in policies]
     numbers = tuple(range(scenario.seed, scenario.seed + seeds))
-    if seeds > 1 and drawn(scenario, numbers[0]) == drawn(scenario, numbers[1]):
-        with scenario.blamed("workload: "):
-            raise ValueError(
-                "nothing in it is drawn, so every seed gives the same requests; "
-                "expected laws, or a transform that draws, such as resample: 60s"
-            )
     settings = [each.resolved() for each in scenarios]
     found: dict[int, list[Run]] = {}
-    for seed, runs in compute(on_seed, ((settings, seed) for seed in numbers), "local", None, jobs):
+    logs: set[tuple[str, ...]] = set()
+    for seed, runs, digests in compute(on_seed, ((settings, seed) for seed in numbers), "local", None, jobs):
         found[seed] = runs
+        logs.add(digests)
         progress(len(found))
+    if seeds > 1 and len(logs) == 1:
+        with scenario.blamed("workload: "):
+            raise ValueError(
+                "nothing in it is drawn, nor by policy, router or clients, so every seed gives the same requests; "
+                "expected laws, or a transform that draws, such as resample: 60s"
+            )
     return Replications(
         numbers, {name: [found[seed][place] for seed in numbers] for place, name in enumerate(policies)}
     )
 
 
-def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
-    """What a seed's requests are: when, how long."""
-    made = load(scenario.model_copy(update={"seed": seed}), read_once)
-    return [(request.arrival, request.prompt, request.output) for request in made.requests]
-
-
-def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Run]]:
-    """Every scenario on the requests of one seed."""
+def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Run], tuple[str, ...]]:
+    """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
     scenarios = [parse({**each, "seed": seed}) for each in settings]
     workload = load(scenarios[0], read_once)
-    return seed, [measured(engine.run(each, workload)) for each in scenarios]
+    results = [engine.run(each, workload) for each in scenarios]
+    return seed, [measured(each) for each in results], tuple(each.summary["log_sha256"] for each in results)
 
 
 def measured(result: Result) -> Run:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from policies import foreign, registry
 from slotstep.sections import TRACE_OPTIONS
 
 PACKAGES = ("sim", "policies", "traces", "calibrate", "slotstep")
@@ -30,7 +30,7 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     content = {
         "scenario": {**settings, "workload": by_content(settings["workload"])},
         "warm": digest(Path(warm)) if (warm := settings["engine"].get("warm")) else None,
-        "policies": {module: digest(path) for module, path in foreign(settings["policy"])},
+        "policies": foreign_code(settings["policy"]),
         "axes": dict(axes),
         "code": code(),
     }
@@ -53,17 +53,10 @@ def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def foreign(policy: object) -> Iterator[tuple[str, Path]]:
-    """The modules of `module:Class` policies, at any depth, and their files."""
-    if isinstance(policy, str) and ":" in policy:
-        module = policy.partition(":")[0]
-        spec = importlib.util.find_spec(module)
-        if spec is not None and spec.origin is not None and os.path.exists(spec.origin):
-            yield module, Path(spec.origin)
-    elif isinstance(policy, Mapping):
-        for choice, options in policy.items():
-            yield from foreign(choice)
-            yield from foreign(options)
+def foreign_code(policy: Any) -> dict[str, dict[str, str]]:
+    """The digests of the files of other people's policies among a policy and those that it wraps, by policy."""
+    others = [each for each, _ in registry.layers(*registry.choice(policy)) if each not in registry.POLICIES]
+    return {each: {file: digest(path) for file, path in foreign.sources(each).items()} for each in others}
 
 
 def digest(path: Path) -> str:

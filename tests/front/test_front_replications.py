@@ -113,6 +113,25 @@ def test_a_workload_without_luck_is_refused() -> None:
         replicate(slotstep.load(EXAMPLES / "eight-static.yaml"), ["fcfs"], seeds=2, jobs=1)
 
 
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        {"policy": {"sjf": {"error": 1}}},
+        {"policy": "random"},
+        {"cluster": {"replicas": 2, "router": "random"}},
+        {"policy": {"fair": {"order": {"sjf": {"predict": {"correlated": {"tau": 0.5, "median": 9, "sigma": 1}}}}}}},
+    ],
+)
+def test_what_is_drawn_outside_of_the_workload_is_luck_enough(drawing: dict[str, Any]) -> None:
+    lines = [{"prompt": 1, "output": 1 + 7 * n % 20} for n in range(20)]
+    base = {"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}}
+    scenario = slotstep.parse(base | drawing)
+    found = replicate(scenario, [scenario.policy.name], seeds=3, jobs=1)
+    assert len({tuple(run.latencies["e2e_s"]) for run in found.runs[scenario.policy.name]}) == 3
+    with pytest.raises(BadInput, match="every seed gives the same requests"):
+        replicate(slotstep.parse(base), ["fcfs", "priority"], seeds=3, jobs=1)
+
+
 def test_the_command_prints_intervals_verdicts_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command = ["compare", str(EXAMPLES / "chat.yaml"), "--policies", "fcfs,sjf", "--seeds", "3", "--jobs", "1"]
     command += ["--set", "workload.synthetic.requests=200", "--out", str(tmp_path)]

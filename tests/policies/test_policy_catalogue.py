@@ -95,7 +95,7 @@ class Scenario:
     cost: object
 
     def run(self, macro=True):
-        order = build(self.policy, self.options, seed=3)
+        order = build(self.policy, self.options, seed=3, slots=8)
         return run(self.requests, engine(order=order, victim=self.victim, **self.modes), self.cost, macro)
 
 

@@ -120,7 +120,7 @@ def test_levels_and_priorities_age_too():
     assert served(log) == ["first", "flat", "deep"]
 
 
-@pytest.mark.parametrize("order", ["fcfs", "hrrn", "vtc"])
+@pytest.mark.parametrize("order", ["fcfs", "hrrn", "vtc", "longest_prefix"])
 def test_what_has_no_rank_can_not_age(order):
     with pytest.raises(ValueError, match="order has no rank that could age"):
         build("aging", {"order": order}, 0)
