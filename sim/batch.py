@@ -21,6 +21,7 @@ class Batch(Shape):
     served     tokens by admission number, where the running ones were served one by one
     preempted  whether somebody had to leave for want of pages
     reason     why the admission pass ended with someone still waiting
+    refused    whether it ended because memory or the admission rule kept somebody out
     found      pages that the one at whom the admission pass ended would have found
     repeat     steps after which the plan must be made again, at the latest
     until      time after which it must be, at the first step boundary (or None)
@@ -54,6 +55,7 @@ class Batch(Shape):
         "reason",
         "recomputed_rows",
         "redone",
+        "refused",
         "repeat",
         "served",
         "start",
@@ -72,7 +74,7 @@ class Batch(Shape):
         self.work: list[tuple[Sequence, int, int]] = []
         self.yields: list[tuple[Sequence, int]] = []
         self.ends: list[Sequence] = []
-        self.preempted = False
+        self.preempted = self.refused = False
         self.reason = NO_DEMAND
         self.repeat = self.steps = 1
         self.until: Nanoseconds | None = None

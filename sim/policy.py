@@ -77,8 +77,9 @@ class Order(ABC):
     def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
         """Who has to leave so that the head of the queue gets a slot; None: nobody.
 
-        Asked when all slots are taken. Whoever leaves must not come before the head when it returns to the queue,
-        and while all of the running ones decode, a None must not become a name.
+        Asked when all slots are taken; whoever is named leaves only if the head can be admitted in its place. It must
+        not come before the head when it returns to the queue, and while all of the running ones decode, neither a
+        None nor a name may become another name.
         """
         return None
 

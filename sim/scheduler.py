@@ -10,6 +10,7 @@ What a step will have computed counts from its plan on, and what it brings comes
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from sim.batch import NO_GROWTH, Batch
@@ -24,6 +25,7 @@ from sim.events import (
     QUEUED,
     RELEASED,
     Kind,
+    Reason,
 )
 from sim.memory import PagePool
 from sim.policy import Policy
@@ -52,7 +54,7 @@ class Scheduler(Residents):
     queue_limit       most sequences that may wait; who comes then is rejected
     swap              a preempted sequence keeps its computed positions on the host, and both ways are paid for;
                       else it starts over from its tokens
-    preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages
+    preempt_for_slot  a more urgent request takes the slot of the victim, not only its pages, if it fits in its place
     max_model_len     longest sequence, prompt and output: an output ends there, and a prompt that leaves no
                       room is rejected (None: no limit)
 
@@ -173,7 +175,7 @@ class Scheduler(Residents):
             self.unsettled = True
         else:
             self.dequeue(seq, now)
-            self.unsettled = len(self.running) < self.slots
+            self.unsettled = self.takes_slots or len(self.running) < self.slots
 
     def misfit(self, seq: Sequence) -> str:
         """Why this sequence could not run even alone; empty if it could."""
@@ -352,7 +354,9 @@ class Scheduler(Residents):
             batch.reason = LIMITED
             return
         while self.waiting.count:
-            if len(self.running) >= self.most_active and not self.free_a_slot(batch):
+            if len(self.running) >= self.most_active:
+                if self.takes_slots and self.take_slot(batch, limit):
+                    continue
                 if self.most_active < self.slots:
                     batch.reason = LIMITED
                 return
@@ -363,64 +367,89 @@ class Scheduler(Residents):
             if seq is None:
                 batch.reason = LIMITED
                 return
-            found: list[Page] = []
-            if self.pool.remembers and not seq.computed:
-                batch.found = found = self.pool.find(seq)
-            start = seq.computed + len(found) * self.pool.page_size
-            wanted = min(seq.known - start, limit)
-            tokens = min(wanted, batch.budget)
-            if tokens < wanted <= self.token_budget and not self.chunked:
-                batch.reason = NO_BUDGET
+            obstacle = self.enter(seq, batch, limit)
+            if obstacle is not None:
+                batch.reason = obstacle
                 return
-            if not self.has_memory_for(seq, found, start + tokens):
-                fits_another = self.waiting.smallest_need() <= self.pool.free
-                batch.reason = BLOCKED if fits_another else NO_MEMORY
-                return
-            batch.found = None
-            self.admit(seq, found, batch)
-            self.give(batch, seq, tokens)
+
+    def enter(self, seq: Sequence, batch: Batch, limit: int, victim: Sequence | None = None) -> Reason | None:
+        """Admit the head of the queue, in place of the victim if there is one; or say why neither happens."""
+        found: list[Page] = []
+        if self.pool.remembers and not seq.computed:
+            batch.found = found = self.pool.find(seq)
+        start = seq.computed + len(found) * self.pool.page_size
+        wanted = min(seq.known - start, limit)
+        tokens = min(wanted, batch.budget + (0 if victim is None else self.planned(victim, batch)))
+        if not tokens or (tokens < wanted <= self.token_budget and not self.chunked):
+            return NO_BUDGET
+        if not self.has_memory_for(seq, found, start + tokens, victim, batch):
+            batch.refused = True
+            return BLOCKED if self.waiting.smallest_need() <= self.pool.free else NO_MEMORY
+        batch.found = None
+        if victim is not None:
+            self.displace(victim, batch)
+        self.admit(seq, found, batch)
+        self.give(batch, seq, tokens)
+        return None
 
     @property
     def takes_slots(self) -> bool:
         """Whether somebody who waits may drive out somebody who runs."""
         return self.preempt_for_slot or self.order.preempts
 
-    def free_a_slot(self, batch: Batch) -> bool:
-        """Whether somebody had to leave for the head of the queue, where there is such preemption."""
-        if not self.takes_slots:
-            return False
+    def take_slot(self, batch: Batch, limit: int) -> bool:
+        """Whether the head of the queue took the slot of somebody who leaves for it: both happen, or neither."""
         head = self.order.head(batch.planned, self.decoders.step)
-        victim = None if head is None else self.displaced(head, batch.planned)
-        if victim is None:
+        if head is None or head.last_step >= self.log.steps:  # nobody, or driven out with a token in flight
             return False
+        victim = self.displaced(head, batch.planned)
+        return victim is not None and self.enter(head, batch, limit, victim) is None
+
+    def displaced(self, head: Sequence, now: Nanoseconds) -> Sequence | None:
+        """Who may have to leave for the head: the victim, for a more urgent one; or whom the order names."""
+        step = self.decoders.step
+        if not self.preempt_for_slot:
+            return self.order.displaced(head, self.running.values(), now, step)
+        victim = self.victim.choose(self.running, step)
+        return None if victim.over or head.request.priority >= victim.request.priority else victim
+
+    def displace(self, victim: Sequence, batch: Batch) -> None:
+        """The victim leaves for somebody who is admitted in this plan, not for want of pages."""
         preempted, reason = batch.preempted, batch.reason
         self.preempt(victim, batch)
         batch.preempted, batch.reason = preempted, reason
-        return True
 
-    def displaced(self, head: Sequence, now: Nanoseconds) -> Sequence | None:
-        """Who leaves for the head: the victim, for a more urgent one; or whom the order names, if its pages help."""
-        step = self.decoders.step
-        if self.preempt_for_slot:
-            victim = self.victim.choose(self.running, step)
-            return None if victim.over or head.request.priority >= victim.request.priority else victim
-        named = self.order.displaced(head, self.running.values(), now, step)
-        if named is None:
-            return None
-        computed = step + named.base + 1 if named.decoding else named.computed
-        held = self.pool.pages_for(computed) if self.on_demand else named.pages
-        return named if self.needs(head) <= self.pool.free + held else None
+    def planned(self, seq: Sequence, batch: Batch) -> int:
+        """Positions of a running sequence that the batch computes."""
+        if seq.decoding:
+            return 1 if batch.served is None else batch.served.get(seq.serial, 0)
+        return sum(tokens for other, _, tokens in batch.work if other is seq)
 
-    def has_memory_for(self, seq: Sequence, found: list[Page], computed: int) -> bool:
-        """The admission rule: its pages, less those it finds with somebody, are free, and the rule allows it."""
+    def has_memory_for(
+        self, seq: Sequence, found: list[Page], computed: int, gone: Sequence | None, batch: Batch
+    ) -> bool:
+        """The admission rule: its pages, less those it finds with somebody, are free, and the rule allows it.
+
+        `gone` is taken to have left, with its part of the batch.
+        """
         needs = self.pool.pages_for(self.admission.positions(seq, computed))
+        free, to_come = self.pool.free, self.reach - self.computed
+        others: Collection[Sequence] = self.running.values()
+        given_back: dict[Page, None] = {}
+        if gone is not None:
+            others = [other for other in others if other is not gone]
+            given_back = {page: None for page in gone.table if page.holders == 1}
+            has = self.decoders.computed(gone) if gone.decoding else gone.computed
+            to_come -= gone.most - has
+            held = self.pool.pages_for(has + self.planned(gone, batch)) if self.on_demand else gone.pages
+            free += held - len(gone.table) + len(given_back)
         if found:
-            needs -= sum(page.holders > 0 for page in found)
-        if not self.running:
-            return self.pool.can_take(needs)
+            needs -= sum(page.holders > 0 and page not in given_back for page in found)
+        if not others:
+            return needs <= free
         step = self.decoders.step
-        needs += self.admission.spare(self.pool, self.reach - self.computed, step)
-        return self.pool.can_take(needs) and self.admission.allows(seq, self.running.values(), self.pool, step)
+        needs += self.admission.spare(self.pool, to_come, step)
+        return needs <= free and self.admission.allows(seq, others, self.pool, step)
 
     def admit(self, seq: Sequence, found: list[Page], batch: Batch) -> None:
         """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
@@ -489,7 +518,7 @@ class Scheduler(Residents):
         if batch.preempted or batch.tokens != count or not count or (self.over and not self.closed):
             return
         repeat = min(self.decoders.next_finish() - self.decoders.step, LONGEST_RUN)
-        if batch.reason in (NO_MEMORY, BLOCKED):
+        if batch.refused:
             steps = self.admission.next_change(self.decoders.step)
             repeat = repeat if steps is None else min(repeat, steps)
         if batch.reason is LIMITED and self.decoders.step < self.closed_until:
