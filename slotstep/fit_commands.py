@@ -27,6 +27,15 @@ About = Annotated[
     typer.Option("--about", metavar="KEY=VALUE", help="What the profile is of, as in device=H100. May be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Prompts = Annotated[
+    int | None,
+    typer.Option(
+        "--prompts",
+        metavar="N",
+        min=1,
+        help="The client sent the same N prompts in turn; the engine's prefix cache may find one sent before.",
+    ),
+]
 HoldOut = Annotated[float, typer.Option("--hold-out", help="Share of the steps, the last, to predict unseen.")]
 Clock = Annotated[
     str | None, typer.Option("--clock", metavar="NAME", help="cpu or wall; cpu where the log has it, if not given.")
@@ -113,6 +122,7 @@ def from_log(
     first: Annotated[
         int, typer.Option(min=20, help="Most requests of each run to fit; the rest is predicted.")
     ] = 2000,
+    prompts: Prompts = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario.")
     ] = None,
@@ -120,10 +130,12 @@ def from_log(
     as_json: AsJson = False,
 ) -> None:
     """Fit a roofline to measured requests: the coefficients whose simulation has their latencies."""
-    from slotstep import measured, provenance
+    from slotstep import measured, provenance, repeating
 
     of = provenance.said(about or (), out)
-    runs = measured.runs(measurements, scenario, settings or ())
+    runs = measured.runs(measurements, scenario, settings or (), prompts)
+    for line in repeating.hints(runs):
+        print(line, file=sys.stderr)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]
@@ -213,6 +225,7 @@ def log_profile(found: LogFit, said: Sequence[str], runs: Sequence[Run], of: Map
 
     label = found.errors["part"].str.replace(" ", "_") + "_" + found.errors["metric"].str.removesuffix("_s")
     residuals = found.errors["error"].abs().groupby(label, sort=False).mean().to_dict()
+    turns = {} if runs[0].prompts is None else {"prompts_sent_in_turn": runs[0].prompts}
     used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "cell"])]
     made = provenance.profile(
         "roofline",
@@ -225,7 +238,7 @@ def log_profile(found: LogFit, said: Sequence[str], runs: Sequence[Run], of: Map
         residuals=residuals,
         range=None,
         not_included=["the way between client and engine, which the scenario gives as clients.delay"],
-        details={"client_delay_ns": found.delay, **fit_text.confidence(found.intervals, said)},
+        details={"client_delay_ns": found.delay, **turns, **fit_text.confidence(found.intervals, said)},
     )
     return made.text()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from slotstep import document, engine, sections
+from slotstep import document, engine, repeating, sections
 from slotstep.crowd import Crowd
 from slotstep.scenario import Scenario, parse, read_from
 from slotstep.workload import AUTO, Made, load
@@ -35,12 +35,16 @@ class Run:
     """One measured run: the scenario on its requests, and what was measured, a row per request.
 
     `frame` has the columns of `traces.table` measurements, and the lengths of the replayed requests where they are.
+    `prompts`: how many prompts the client sent in turn, if that was said; else `period`: after how many requests
+    their lengths repeat, if they do and the engine caches prefixes.
     """
 
     name: str
     scenario: Scenario
     made: Made
     frame: pd.DataFrame
+    prompts: int | None = None
+    period: int | None = None
 
     @property
     def at_client(self) -> bool:
@@ -104,17 +108,22 @@ def at_distance(scenario: Scenario, delay: Nanoseconds) -> Scenario:
     return scenario.model_copy(update={"clients": crowd.model_copy(update={"delay": delay})})
 
 
-def runs(files: Sequence[Path], scenario: Path, settings: Sequence[str] = ()) -> list[Run]:
+def runs(
+    files: Sequence[Path], scenario: Path, settings: Sequence[str] = (), prompts: int | None = None
+) -> list[Run]:
     """The measured runs in these files, named by file, and by run where a file has several.
 
-    Raises BadInput for a file without measurements, and for a file that is given twice.
+    `prompts`: the client of each run sent so many prompts in turn. Raises BadInput for a file without measurements,
+    for one that is given twice, and as `repeating.repeated`.
     """
     places = [file.absolute() for file in files]
     twice = next((file for file, place in zip(files, places, strict=True) if places.count(place) > 1), None)
     if twice is not None:
         raise BadInput(f"{twice}: given twice; expected each file once")
     return [
-        run for file, name in zip(files, names(files), strict=True) for run in of_file(file, name, scenario, settings)
+        run
+        for file, name in zip(files, names(files), strict=True)
+        for run in of_file(file, name, scenario, settings, prompts)
     ]
 
 
@@ -127,7 +136,7 @@ def names(files: Sequence[Path]) -> list[str]:
     ]
 
 
-def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str]) -> Iterator[Run]:
+def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], prompts: int | None) -> Iterator[Run]:
     """The runs of one file."""
     mapping = document.read(scenario)
     document.override(mapping, settings)
@@ -144,9 +153,12 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str]) ->
         loaded = parse(whole, source=str(scenario), folder=scenario.parent, name=scenario.stem)
         made = load(loaded)
         assert frame is not None
-        yield Run(
-            called if name is None else f"{called}/{name}", forgetful(loaded, made), made, prepared(frame, made)
-        )
+        title, period, table = called if name is None else f"{called}/{name}", None, prepared(frame, made)
+        if prompts is not None:
+            made = repeating.repeated(title, made, table, prompts, loaded.engine)
+        elif loaded.engine.prefix_cache and not repeating.tells_content(made):
+            period = repeating.period(repeating.lengths(table.sort_values("sent_s", kind="stable")))
+        yield Run(title, forgetful(loaded, made), made, table, prompts, period)
 
 
 def forgetful(scenario: Scenario, made: Made) -> Scenario:
@@ -154,7 +166,7 @@ def forgetful(scenario: Scenario, made: Made) -> Scenario:
     engine_section = scenario.engine
     if not engine_section.prefix_cache or engine_section.warm is not None:
         return scenario
-    if any(request.tokens is not None or request.blocks for request in made.requests):
+    if repeating.tells_content(made):
         return scenario
     off: dict[str, Any] = {"prefix_cache": False, "share": None, "model": None, "positions": None}
     return scenario.model_copy(update={"engine": engine_section.model_copy(update=off)})

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from slotstep.fit_commands import Prompts
 from slotstep.replay_commands import AsJson, Attention, DeviceName, DTypeName, Fraction, Settings, Weights, options
 
-OF_MEASUREMENTS = {"measurements", "scenario", "profile", "settings", "out", "as_json"}
+OF_MEASUREMENTS = {"measurements", "scenario", "profile", "prompts", "settings", "out", "as_json"}
 
 
 def validate(
@@ -32,6 +33,7 @@ def validate(
             "--profile", metavar="NAME|FILE.yaml", help="What a step costs, instead of the scenario's cost."
         ),
     ] = None,
+    prompts: Prompts = None,
     *,
     scenario: Annotated[Path, typer.Option("--scenario", metavar="FILE", help="What is simulated and replayed.")],
     settings: Settings = None,
@@ -65,14 +67,14 @@ def validate(
         found = "both" if replay else "neither"
         raise BadInput(f"validate: found {found} of measured runs and --replay; expected one of them")
     given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
-    unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile"})
+    unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile", "prompts"})
     if unused:
         other = "goes with --replay" if measurements else "goes with measured runs"
         raise BadInput(f"validate: --{unused[0].replace('_', '-')} {other}")
     if measurements:
         from slotstep.validation_text import validate_measurements
 
-        validate_measurements(measurements, scenario, profile, settings or (), out, as_json)
+        validate_measurements(measurements, scenario, profile, settings or (), prompts, out, as_json)
         return
     assert replay is not None
     from slotstep.trial_commands import validate_replay

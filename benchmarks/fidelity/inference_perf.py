@@ -63,23 +63,8 @@ def runs(data: Path) -> dict[str, list[Run]]:
         name = file.name.removesuffix(".csv.gz")
         model = next(model for model in MODELS if model in name)
         blocks = f"engine.num_gpu_blocks={pages[name]}"
-        found[model] += map(repeating, measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks]))
+        found[model] += measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks], PROMPTS)
     return found
-
-
-def repeating(run: Run) -> Run:
-    """The run with prompts that come again after PROMPTS requests, on an engine that caches them."""
-    page = run.scenario.engine.page_size
-    asked = [
-        replace(
-            request, block_size=page, blocks=tuple(f"{n % PROMPTS}.{k}" for k in range(-(-request.prompt // page)))
-        )
-        for n, request in enumerate(run.made.requests)
-    ]
-    on = {"prefix_cache": True, "share": "all", "model": run.name, "positions": "absolute"}
-    engine = run.scenario.engine.model_copy(update=on)
-    scenario = run.scenario.model_copy(update={"engine": engine})
-    return replace(run, scenario=scenario, made=replace(run.made, requests=asked))
 
 
 def again(run: Run, after: int) -> float:
