@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from slotstep import document, engine, repeating, sections
+from slotstep import document, engine, repeating
 from slotstep.crowd import Crowd
 from slotstep.scenario import Scenario, parse, read_from
 from slotstep.workload import AUTO, Made, load
@@ -24,7 +24,7 @@ from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from calibrate.cell import Cell
-    from sim.cost import Roofline
+    from sim.cost import Curve
     from sim.events import EventLog
     from sim.request import Nanoseconds
     from slotstep.result import Result
@@ -36,7 +36,7 @@ class Run:
 
     `frame` has the columns of `traces.table` measurements, and the lengths of the replayed requests where they are.
     `prompts`: how many prompts the client sent in turn, if that was said; else `period`: after how many requests
-    their lengths repeat, if they do and the engine caches prefixes.
+    their lengths repeat, if they do and the engine caches prefixes. `cost`: in the place of the scenario's, if given.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Run:
     frame: pd.DataFrame
     prompts: int | None = None
     period: int | None = None
+    cost: Curve | None = None
 
     @property
     def at_client(self) -> bool:
@@ -56,21 +57,18 @@ class Run:
         """The scenario's way from client to engine, ns."""
         return self.scenario.clients.delay if self.scenario.clients is not None else 0
 
-    def priced(self, cost: Roofline, delay: Nanoseconds) -> Scenario:
-        """The scenario at this cost, from this distance."""
-        return at_cost(at_distance(self.scenario, delay), cost)
+    def at(self, cost: Curve, delay: Nanoseconds) -> Run:
+        """The run at this cost, from this distance."""
+        return replace(self, cost=cost, scenario=at_distance(self.scenario, delay))
 
-    def result(
-        self, cost: Roofline | None = None, delay: Nanoseconds | None = None, first: int | None = None
-    ) -> Result:
-        """The simulated run, at another cost, from another distance, of the first requests only."""
-        scenario = self.scenario if delay is None else at_distance(self.scenario, delay)
+    def result(self, first: int | None = None) -> Result:
+        """The simulated run, of the first requests only if so many are given."""
         made = self.made if first is None else replace(self.made, requests=self.made.requests[:first])
-        return engine.run(scenario if cost is None else at_cost(scenario, cost), made)
+        return engine.run(self.scenario, made, price=self.cost)
 
-    def simulate(self, cost: Roofline, delay: Nanoseconds, first: int) -> Sequence[EventLog]:
+    def simulate(self, cost: Curve, delay: Nanoseconds, first: int) -> Sequence[EventLog]:
         """The logs of a simulated run, one a replica."""
-        return self.result(cost, delay, first).logs
+        return self.at(cost, delay).result(first).logs
 
     def cell(self) -> Cell:
         """The run as `calibrate` takes it: who ended well, by arrival. Raises BadInput if nobody did."""
@@ -91,13 +89,6 @@ class Run:
         return Cell(
             self.name, frame[columns].reset_index(drop=True), len(self.made.requests), self.simulate, self.at_client
         )
-
-
-def at_cost(scenario: Scenario, cost: Roofline) -> Scenario:
-    """The scenario with this cost in place of its own."""
-    terms = {each.name: getattr(cost, each.name) for each in fields(cost)}
-    section = sections.Roofline.model_construct(**terms)
-    return scenario.model_copy(update={"cost": sections.Cost.model_construct(roofline=section)})
 
 
 def at_distance(scenario: Scenario, delay: Nanoseconds) -> Scenario:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +128,7 @@ def survivors(of_model: Sequence[Run], found: LogFit) -> str:
     lines = ""
     for run in of_model:
         if OVERLOADED in run.name:
-            result = run.result(found.cost, found.delay)
+            result = run.at(found.cost, found.delay).result()
             late = int((run.frame["status"] == "timed_out").sum())
             lost = int((~run.frame["replayed"]).sum())
             said = int((result.requests["status"] == "timed_out").sum())
@@ -143,7 +142,7 @@ def survivors(of_model: Sequence[Run], found: LogFit) -> str:
 
 def by_stage(run: Run, found: LogFit) -> str:
     """The mean E2E of the requests of a run's first ten minutes and of the others, which came at another rate."""
-    pairs = held(replace(run, scenario=run.priced(found.cost, found.delay))).pairs
+    pairs = held(run.at(found.cost, found.delay)).pairs
     begun = {request.id: request.arrival / 1e9 for request in run.made.requests}
     early = pairs["id"].map(begun) < STAGE_S
     lines = ""
