@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sim.cost import Roofline
+from sim.cost import Curve
 from sim.events import EventLog
 from sim.frames import of_each, requests_frame
 from sim.request import Nanoseconds
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 METRICS = ("ttft_s", "tpot_s", "e2e_s")
 STATISTICS = ("mean", "p50", "p90", "p99")
 
-Simulate = Callable[[Roofline, Nanoseconds, int], Sequence[EventLog]]
+Simulate = Callable[[Curve, Nanoseconds, int], Sequence[EventLog]]
 """(cost, delay, first): the logs, one a replica, of a run at a cost, of the first requests, sent from so far."""
 
 
@@ -52,7 +52,7 @@ class Cell:
         """Which of METRICS were measured, of at least one request."""
         return tuple(name for name in METRICS if name in self.measured and self.measured[name].notna().any())
 
-    def predicted(self, cost: Roofline, delay: Nanoseconds, first: int | None = None) -> pd.DataFrame:
+    def predicted(self, cost: Curve, delay: Nanoseconds, first: int | None = None) -> pd.DataFrame:
         """METRICS of the requests that finished in the simulation, by id, as they would have been measured."""
         frame = of_each(requests_frame, self.simulate(cost, delay, self.requests if first is None else first))
         frame = frame.loc[frame["status"] == "finished", ["id", *METRICS]].set_index("id")

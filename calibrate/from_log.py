@@ -22,7 +22,7 @@ from calibrate.cell import METRICS, STATISTICS, Cell, compared, pair, statistics
 from calibrate.descent import descend, jacobian, loss
 from calibrate.guess import guess
 from calibrate.identify import Identified, identify
-from sim.cost import Roofline
+from sim.cost import Curve, Roofline
 from sim.request import Nanoseconds
 
 Floats = NDArray[np.float64]
@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 CORE = ("host", "weight_pass", "per_token", "per_context_token")
 FURTHER = ("per_sequence", "per_chunk_work", "per_chunk")
 TERMS = (*CORE, *FURTHER)
+OF_SUMS = {"base": "weight_pass", "per_prefill_token": "per_token"}
+"""Terms that a roofline has not, each with the one that is of its order."""
 DELAY = "delay"
 FIRST_DELAY = 2e6
 WEIGHTS = {"ttft_s": 0.5, "tpot_s": 0.5, "e2e_s": 1.0}
@@ -65,7 +67,7 @@ class LogFit:
     cpu_s       CPU seconds that the fit took, without the hold-out
     """
 
-    cost: Roofline
+    cost: Curve
     delay: Nanoseconds
     free: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -91,7 +93,9 @@ class Problem:
         start: Mapping[str, float],
         free: Sequence[str],
         within: Mapping[str, tuple[float, float]],
+        form: Curve,
     ) -> None:
+        self.form = form
         self.cells, self.first = cells, first
         self.within = dict(within)
         ends = np.array([within.get(name, (0.0, np.inf)) for name in free], np.float64).reshape(-1, 2)
@@ -112,7 +116,7 @@ class Problem:
     def frames(self, point: Floats) -> list[pd.DataFrame]:
         """What is predicted of each run there."""
         terms = self.terms(point)
-        cost, delay = roofline(terms), round(terms[DELAY])
+        cost, delay = priced(self.form, terms), round(terms[DELAY])
         return [cell.predicted(cost, delay, size) for cell, size in zip(self.cells, self.sizes, strict=True)]
 
     def pairs(self, point: Floats) -> list[tuple[float, Floats, Floats]]:
@@ -162,7 +166,8 @@ class Problem:
 
         By one simulation: what a part of `amount`, a likely size, changes, along with the others, to first order.
         """
-        more = Problem(self.cells, max(self.sizes), self.start | {name: 0.3 * amount}, self.free, self.within)
+        start = self.start | {name: 0.3 * amount}
+        more = Problem(self.cells, max(self.sizes), start, self.free, self.within, self.form)
         here = self.ratios(point)
         found, left = nnls(np.column_stack([slope, -slope, more.ratios(point) - here]), -here)
         return self.rms(point) - float(left / np.sqrt(self.weight)), 0.3 * amount * float(found[-1])
@@ -181,7 +186,7 @@ def log_ratios(weight: float, measured: Floats, predicted: Floats) -> Floats:
 def fit(
     cells: Sequence[Cell],
     held_out: Sequence[Cell] = (),
-    start: Roofline | None = None,
+    start: Curve | None = None,
     delay: Nanoseconds = 0,
     free: Sequence[str] = (),
     within: Mapping[str, tuple[float, float]] | None = None,
@@ -191,11 +196,11 @@ def fit(
     seed: int = 0,
     progress: Callable[[str], None] = lambda words: None,
 ) -> LogFit:
-    """The roofline whose simulation has the latencies of these runs.
+    """The cost whose simulation has the latencies of these runs: a roofline, or, with `free` terms, of any form.
 
-    start   its terms that are not free, and where the free ones start; guessed from the latencies where it has none
+    start   all of it that is not free, and where the free terms start; guessed from the latencies where it has none
     delay   ns from client to engine, the start if it is free
-    free    which of TERMS and `delay` to fit; without any the core, the delay of clients, and what more helps
+    free    which of its terms and `delay` to fit; without any the core, the delay of clients, and what more helps
     within  the lowest and highest value of some terms, ns (`calibrate.prior`)
     first   most requests to use of each run; of those, the ones that ended before the last of them was sent
     starts  points to start from, all but one drawn around the first
@@ -209,10 +214,14 @@ def fit(
         if used < FEWEST or not cell.known:
             raise ValueError(f"{cell.name}: {used} requests with a latency to compare; expected at least {FEWEST}")
     guessed = guess([cell.measured for cell in cells])
-    chosen = free_terms(cells, free)
-    begin = {name: getattr(start, name, 0.0) or (getattr(guessed, name) if name in chosen else 0.0) for name in TERMS}
+    form = start or Roofline()
+    chosen = free_terms(cells, free, form)
+    begin = {
+        name: getattr(form, name) or (getattr(guessed, OF_SUMS.get(name, name)) if name in chosen else 0.0)
+        for name in terms_of(form)
+    }
     begin[DELAY] = float(delay) or (FIRST_DELAY if DELAY in chosen else 0.0)
-    problem = Problem(cells, first, begin, chosen, within or {})
+    problem = Problem(cells, first, begin, chosen, within or {}, form)
     point, losses = search(problem, starts, seed, progress)
     progress("refining")
     point = problem.solve(point, ROUNDS)
@@ -220,7 +229,7 @@ def fit(
     problem, point = grown(problem, point, guessed, further, progress)
     slope = problem.slope(point)
     terms = problem.terms(point)
-    cost, away = roofline(terms), round(terms[DELAY])
+    cost, away = priced(form, terms), round(terms[DELAY])
     identified = identify(problem.free, slope, problem.ratios(point))
     intervals = bootstrap(problem, point, slope, draws, seed)
     spent = time.process_time() - begun
@@ -247,22 +256,26 @@ def grown(
         progress(f"trying {name}")
         left.remove(name)
         start, free = problem.start | {name: size}, (*problem.free, name)
-        more = Problem(problem.cells, max(problem.sizes), start, free, problem.within)
+        more = Problem(problem.cells, max(problem.sizes), start, free, problem.within, problem.form)
         there = more.solve(np.append(point, 0.0), ROUNDS)
         if more.rms(there) < problem.rms(point) - BETTER:
             problem, point = more, there
     return problem, point
 
 
-def free_terms(cells: Sequence[Cell], free: Sequence[str]) -> tuple[str, ...]:
-    """The terms to fit. Raises ValueError for one that does not exist."""
-    known = (*TERMS, DELAY)
-    for name in free:
+def terms_of(form: Curve) -> tuple[str, ...]:
+    """The terms that can be fitted of a cost of this form."""
+    return tuple(name for name in (*TERMS, *OF_SUMS) if hasattr(form, name))
+
+
+def free_terms(cells: Sequence[Cell], free: Sequence[str], form: Curve) -> tuple[str, ...]:
+    """The terms to fit. Raises ValueError for one that the form has not."""
+    known = (*terms_of(form), DELAY)
+    chosen = free or ((*CORE, DELAY) if any(cell.at_client for cell in cells) else CORE)
+    for name in chosen:
         if name not in known:
             raise ValueError(f"{name} is no term; expected some of {', '.join(known)}")
-    if free:
-        return tuple(name for name in known if name in free)
-    return (*CORE, DELAY) if any(cell.at_client for cell in cells) else CORE
+    return tuple(name for name in known if name in chosen)
 
 
 def search(problem: Problem, starts: int, seed: int, progress: Callable[[str], None]) -> tuple[Floats, list[float]]:
@@ -272,7 +285,7 @@ def search(problem: Problem, starts: int, seed: int, progress: Callable[[str], N
     """
     lot = np.random.default_rng(seed)
     half = max(FEWEST * 10, problem.first // 2)
-    few = Problem(problem.cells, half, problem.start, problem.free, problem.within)
+    few = Problem(problem.cells, half, problem.start, problem.free, problem.within, problem.form)
     points = [np.zeros(len(problem.free))]
     points += [lot.normal(0.0, SPREAD, len(problem.free)) for _ in range(LOOKS if starts > 1 else 0)]
     points = [np.clip(point, few.low, few.high) for point in points]
@@ -317,7 +330,7 @@ def bootstrap(
     }
 
 
-def of_cell(cell: Cell, part: str, cost: Roofline, delay: Nanoseconds, used: int) -> pd.DataFrame:
+def of_cell(cell: Cell, part: str, cost: Curve, delay: Nanoseconds, used: int) -> pd.DataFrame:
     """How well a run is met: the requests used, if any, apart from those that were not."""
     said = cell.predicted(cost, delay)
     taken = cell.settled(used) if used else cell.measured.iloc[:0]
@@ -328,6 +341,6 @@ def of_cell(cell: Cell, part: str, cost: Roofline, delay: Nanoseconds, used: int
     return pd.concat([found for found in parts if len(found)], ignore_index=True).assign(cell=cell.name)
 
 
-def roofline(terms: Mapping[str, float]) -> Roofline:
-    """The cost with these terms, ns."""
-    return replace(Roofline(), **{name: terms[name] for name in TERMS})  # type: ignore[arg-type]  # all are floats
+def priced(form: Curve, terms: Mapping[str, float]) -> Curve:
+    """The cost of this form with these terms, ns; `delay` is none of it."""
+    return replace(form, **{name: value for name, value in terms.items() if name != DELAY})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from calibrate.anatomy import Anatomy
 from calibrate.devices import Device
 from calibrate.shapes import Efficiency, roofline
-from sim.cost import Roofline
+from sim.cost import Curve, Roofline
 
 SLOWEST = {"weight_pass": 0.5, "per_context_token": 0.5, "per_token": 0.4}
 """Least shares of the data sheet, of bandwidth and of the rate of matrix products."""
@@ -28,7 +28,7 @@ class Prior:
     start: Roofline
     within: Mapping[str, tuple[float, float]]
 
-    def edges(self, cost: Roofline) -> list[str]:
+    def edges(self, cost: Curve) -> list[str]:
         """The terms of a fit that are at the end of what is possible, in words."""
         said = []
         for term, (low, high) in self.within.items():

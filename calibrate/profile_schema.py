@@ -12,7 +12,7 @@ from typing import Any
 
 from sim.cost import Affine, Curve, Roofline
 from sim.coverage import BOUNDS
-from sim.table import KNOTS, LINES, Table, table
+from sim.table import KNOTS, LINES, Knots, Lines, Table, table
 
 FORMAT = 1
 CURVES: dict[str, type[Curve]] = {"affine": Affine, "roofline": Roofline, "table": Table}
@@ -142,6 +142,21 @@ def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
         return table(coefficients) if kind == "table" else CURVES[kind](**coefficients)
     except ValueError as error:
         raise ValueError(f"{kind}.{error}") from None
+
+
+def coefficients(cost: Curve) -> dict[str, dict[str, Any]]:
+    """A curve of the kernel as a profile holds it, by its kind, without what is 0; `curve` reads it back."""
+    kind = next(name for name, form in CURVES.items() if isinstance(cost, form))
+    return {kind: {each.name: plain(value) for each in fields(cost) if (value := getattr(cost, each.name))}}
+
+
+def plain(value: Any) -> Any:
+    """A coefficient as YAML holds it: a number, a list of sizes, or a table with its points."""
+    if isinstance(value, Knots):
+        return {"at": list(value.at), "ns": list(value.y)}
+    if isinstance(value, Lines):
+        return {**plain(value.base), "per_position": list(value.per_position.y)}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def digest(content: Any) -> str:

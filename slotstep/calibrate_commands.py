@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from slotstep import fit_commands, made_commands, measure_commands
+from slotstep import fit_commands, made_commands, measure_commands, transfer_commands
 
 calibrate_app = typer.Typer(
     help="Make a profile, what a step costs, of measurements or shapes.", no_args_is_help=True
@@ -19,3 +19,4 @@ def group() -> None:
 fit_commands.register(calibrate_app)
 made_commands.register(calibrate_app)
 measure_commands.register(calibrate_app)
+transfer_commands.register(calibrate_app)

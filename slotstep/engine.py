@@ -63,10 +63,12 @@ def run(
     scenario: Scenario,
     workload: Made | None = None,
     progress: Callable[[int], None] | None = None,
+    price: costs.StepCost | None = None,
 ) -> Result:
     """Simulate a scenario, on the requests of `workload` if they have been made already.
 
-    `progress` hears now and then how many requests have ended. Raises as `requests` does.
+    `progress` hears now and then how many requests have ended. `price` takes the place of the scenario's cost, but
+    not of one that a group of replicas has of its own. Raises as `requests` does.
     """
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
@@ -81,13 +83,13 @@ def run(
     warm_up(scenario, caches, alike)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, gcd(*(each.page_size for each in engines)))
-    logs, trail = operate(scenario, stations, senders, progress)
+    logs, trail = operate(scenario, stations, senders, progress, price)
     return Result(
         scenario,
         logs,
         [pool.contents() for pool in caches] if alike else [],
         made.remarks,
-        [profile(each) for each, _ in chain(*stations)],
+        [None if price and each.cost is scenario.cost else profile(each) for each, _ in chain(*stations)],
         counts(senders),
         trail,
     )
@@ -113,6 +115,7 @@ def operate(
     stations: Sequence[Sequence[tuple[Scenario, Scheduler]]],
     senders: Clients,
     progress: Callable[[int], None] | None,
+    price: costs.StepCost | None = None,
 ) -> tuple[list[EventLog], Trail | None]:
     """The logs of a run, and what happened between them where that is more than one way to one replica.
 
@@ -120,8 +123,9 @@ def operate(
     """
     cluster = scenario.cluster
     again = None if scenario.clients is None else scenario.clients.retry
-    usual = cost(scenario)
-    priced = [[(made, usual if each is scenario else cost(each)) for each, made in members] for members in stations]
+    usual = price or cost(scenario)
+    own = scenario.cost
+    priced = [[(made, usual if each.cost is own else cost(each)) for each, made in members] for members in stations]
     before_each = [router(scenario, station) for station in cluster.stations]
     if cluster.plain and again is None:
         return simulate_cluster(senders, priced[0], before_each[0], scenario.engine.macro, progress), None

@@ -18,7 +18,8 @@ from slotstep import fit_text
 if TYPE_CHECKING:
     from calibrate.from_log import LogFit
     from calibrate.prior import Prior
-    from sim.cost import Roofline
+    from calibrate.profile import Profile
+    from sim.cost import Curve
     from slotstep.measured import Run
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE.yaml", help="Write the profile here.")]
@@ -27,6 +28,15 @@ About = Annotated[
     typer.Option("--about", metavar="KEY=VALUE", help="What the profile is of, as in device=H100. May be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Prompts = Annotated[
+    int | None,
+    typer.Option(
+        "--prompts",
+        metavar="N",
+        min=1,
+        help="The client sent the same N prompts in turn; the engine's prefix cache may find one sent before.",
+    ),
+]
 HoldOut = Annotated[float, typer.Option("--hold-out", help="Share of the steps, the last, to predict unseen.")]
 Clock = Annotated[
     str | None, typer.Option("--clock", metavar="NAME", help="cpu or wall; cpu where the log has it, if not given.")
@@ -71,7 +81,6 @@ def from_steps(
             f"{part}_{key}": value for part, of_part in found.residuals.items() for key, value in of_part.items()
         }
         made = provenance.profile(
-            form,
             found.cost,
             of,
             out.stem,
@@ -113,24 +122,28 @@ def from_log(
     first: Annotated[
         int, typer.Option(min=20, help="Most requests of each run to fit; the rest is predicted.")
     ] = 2000,
+    prompts: Prompts = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the starts and of the bootstrap.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a roofline to measured requests: the coefficients whose simulation has their latencies."""
-    from slotstep import measured, provenance
+    """Fit a roofline, or some terms of any cost, to measured requests: to what gives a simulation their latencies."""
+    from slotstep import engine, measured, provenance, repeating
 
-    of = provenance.said(about or (), out)
-    runs = measured.runs(measurements, scenario, settings or ())
-    for remark in measured.remarks(runs):
+    of = provenance.said(about or (), None if free else out)
+    runs = measured.runs(measurements, scenario, settings or (), prompts)
+    for remark in (*measured.remarks(runs), *repeating.hints(runs)):
         print(remark, file=sys.stderr)
+    kept = engine.profile(runs[0].scenario) if free else None
+    if free:
+        of = provenance.said(about or (), out, kept.content if kept else None)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]
     if out is not None:
-        keep(log_profile(found, said, runs, of, out.stem), out)
+        keep(log_profile(found, said, runs, of, out.stem, kept), out)
     if as_json:
         told = {
             "cost": fit_text.coefficients(found.cost),
@@ -176,7 +189,7 @@ def fitted(
 ) -> LogFit:
     """The fit to all runs but those kept back. Raises BadInput for a run or term that there is not."""
     from calibrate.from_log import fit
-    from sim.cost import Roofline
+    from sim.cost import Curve
     from slotstep import engine
     from traces.errors import BadInput, nearest
 
@@ -187,11 +200,11 @@ def fitted(
     used, others = ([run for run in runs if (run.name in kept_back) is back] for back in (False, True))
     if not used:
         raise BadInput("--hold-out: every run is kept back; expected at least one to fit")
-    start: Roofline | None = known.start if known else None
+    start: Curve | None = known.start if known else None
     if free:
         given = engine.cost(used[0].scenario)
-        if not isinstance(given, Roofline):
-            raise BadInput("--free: the scenario's cost is no roofline; expected one whose other terms are kept")
+        if not isinstance(given, Curve):
+            raise BadInput("--free: the scenario's cost is a unit, which has no terms; expected any other kind")
         start = given
     try:
         return fit(
@@ -209,25 +222,34 @@ def fitted(
         raise BadInput(str(error)) from None
 
 
-def log_profile(found: LogFit, said: Sequence[str], runs: Sequence[Run], of: Mapping[str, Any], name: str) -> str:
-    """The text of the profile of a fit to runs; `said` is what these do not tell."""
+def log_profile(
+    found: LogFit, said: Sequence[str], runs: Sequence[Run], of: Mapping[str, Any], name: str, kept: Profile | None
+) -> str:
+    """The text of the profile of a fit to runs; `said` is what these do not tell.
+
+    `kept`: the profile that has the terms which were not fitted, if they are of one.
+    """
     from slotstep import provenance
 
     label = found.errors["part"].str.replace(" ", "_") + "_" + found.errors["metric"].str.removesuffix("_s")
     residuals = found.errors["error"].abs().groupby(label, sort=False).mean().to_dict()
+    others, missing = "", list[str]()
+    if kept is not None:
+        others = f"; all terms but {', '.join(found.free)} are those of profile {kept.name}, {kept.sha256}"
+        missing = [each for each in kept.content["not_included"] if "host" not in each or "host" not in found.free]
+    turns = {} if runs[0].prompts is None else {"prompts_sent_in_turn": runs[0].prompts}
     used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "cell"])]
     made = provenance.profile(
-        "roofline",
         found.cost,
         of,
         name,
         method="fitted to measured requests with the simulator inside the fit; the residuals are the mean size of "
         "the relative errors of mean, median, 90th and 99th percentile",
-        source=f"measured runs {', '.join(used)}",
+        source=f"measured runs {', '.join(used)}{others}",
         residuals=residuals,
-        range=None,
-        not_included=["the way between client and engine, which the scenario gives as clients.delay"],
-        details={"client_delay_ns": found.delay, **fit_text.confidence(found.intervals, said)},
+        range=kept.content["range"] if kept else None,
+        not_included=[*missing, "the way between client and engine, which the scenario gives as clients.delay"],
+        details={"client_delay_ns": found.delay, **turns, **fit_text.confidence(found.intervals, said)},
     )
     return made.text()
 

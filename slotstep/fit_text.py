@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calibrate.devices import Device
     from calibrate.from_steps import StepFit
     from calibrate.identify import Identified
-    from sim.cost import Curve, Roofline
+    from sim.cost import Curve
 
 
 def known_shapes(of: Mapping[str, Any]) -> tuple[Anatomy, Device] | None:
@@ -32,15 +32,16 @@ def known_shapes(of: Mapping[str, Any]) -> tuple[Anatomy, Device] | None:
     return model, device
 
 
-def rate_lines(cost: Roofline, of: Mapping[str, Any]) -> list[str]:
+def rate_lines(cost: Curve, of: Mapping[str, Any]) -> list[str]:
     """The coefficients as bandwidths and rates beside the data sheet, if model and device are among those known here.
 
-    Of a model on one device only: what several share is not told apart.
+    Of a roofline, and of a model on one device, only: what several share is not told apart.
     """
     from calibrate.transfer import attained
+    from sim.cost import Roofline
 
     known = known_shapes(of)
-    if known is None or of["tensor_parallel"] != 1:
+    if known is None or of["tensor_parallel"] != 1 or not isinstance(cost, Roofline):
         return []
     lines = []
     for each in attained(cost, *known, of["dtype"]):

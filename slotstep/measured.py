@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from slotstep import document, engine, sections
+from slotstep import document, engine, repeating
 from slotstep.crowd import Crowd
 from slotstep.scenario import Scenario, parse, read_from
 from slotstep.workload import AUTO, Made, load
@@ -24,7 +24,7 @@ from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from calibrate.cell import Cell
-    from sim.cost import Roofline
+    from sim.cost import Curve
     from sim.events import EventLog
     from sim.request import Nanoseconds
     from slotstep.result import Result
@@ -35,12 +35,17 @@ class Run:
     """One measured run: the scenario on its requests, and what was measured, a row per request.
 
     `frame` has the columns of `traces.table` measurements, and the lengths of the replayed requests where they are.
+    `prompts`: how many prompts the client sent in turn, if that was said; else `period`: after how many requests
+    their lengths repeat, if they do and the engine caches prefixes. `cost`: in the place of the scenario's, if given.
     """
 
     name: str
     scenario: Scenario
     made: Made
     frame: pd.DataFrame
+    prompts: int | None = None
+    period: int | None = None
+    cost: Curve | None = None
 
     @property
     def at_client(self) -> bool:
@@ -52,21 +57,18 @@ class Run:
         """The scenario's way from client to engine, ns."""
         return self.scenario.clients.delay if self.scenario.clients is not None else 0
 
-    def priced(self, cost: Roofline, delay: Nanoseconds) -> Scenario:
-        """The scenario at this cost, from this distance."""
-        return at_cost(at_distance(self.scenario, delay), cost)
+    def at(self, cost: Curve, delay: Nanoseconds) -> Run:
+        """The run at this cost, from this distance."""
+        return replace(self, cost=cost, scenario=at_distance(self.scenario, delay))
 
-    def result(
-        self, cost: Roofline | None = None, delay: Nanoseconds | None = None, first: int | None = None
-    ) -> Result:
-        """The simulated run, at another cost, from another distance, of the first requests only."""
-        scenario = self.scenario if delay is None else at_distance(self.scenario, delay)
+    def result(self, first: int | None = None) -> Result:
+        """The simulated run, of the first requests only if so many are given."""
         made = self.made if first is None else replace(self.made, requests=self.made.requests[:first])
-        return engine.run(scenario if cost is None else at_cost(scenario, cost), made)
+        return engine.run(self.scenario, made, price=self.cost)
 
-    def simulate(self, cost: Roofline, delay: Nanoseconds, first: int) -> Sequence[EventLog]:
+    def simulate(self, cost: Curve, delay: Nanoseconds, first: int) -> Sequence[EventLog]:
         """The logs of a simulated run, one a replica."""
-        return self.result(cost, delay, first).logs
+        return self.at(cost, delay).result(first).logs
 
     def cell(self) -> Cell:
         """The run as `calibrate` takes it: who ended well, by arrival. Raises BadInput if nobody did."""
@@ -89,13 +91,6 @@ class Run:
         )
 
 
-def at_cost(scenario: Scenario, cost: Roofline) -> Scenario:
-    """The scenario with this cost in place of its own."""
-    terms = {each.name: getattr(cost, each.name) for each in fields(cost)}
-    section = sections.Roofline.model_construct(**terms)
-    return scenario.model_copy(update={"cost": sections.Cost.model_construct(roofline=section)})
-
-
 def at_distance(scenario: Scenario, delay: Nanoseconds) -> Scenario:
     """The scenario with its clients so far away, ns."""
     if scenario.clients is None and not delay:
@@ -104,17 +99,22 @@ def at_distance(scenario: Scenario, delay: Nanoseconds) -> Scenario:
     return scenario.model_copy(update={"clients": crowd.model_copy(update={"delay": delay})})
 
 
-def runs(files: Sequence[Path], scenario: Path, settings: Sequence[str] = ()) -> list[Run]:
+def runs(
+    files: Sequence[Path], scenario: Path, settings: Sequence[str] = (), prompts: int | None = None
+) -> list[Run]:
     """The measured runs in these files, named by file, and by run where a file has several.
 
-    Raises BadInput for a file without measurements, and for a file that is given twice.
+    `prompts`: the client of each run sent so many prompts in turn. Raises BadInput for a file without measurements,
+    for one that is given twice, and as `repeating.repeated`.
     """
     places = [file.absolute() for file in files]
     twice = next((file for file, place in zip(files, places, strict=True) if places.count(place) > 1), None)
     if twice is not None:
         raise BadInput(f"{twice}: given twice; expected each file once")
     return [
-        run for file, name in zip(files, names(files), strict=True) for run in of_file(file, name, scenario, settings)
+        run
+        for file, name in zip(files, names(files), strict=True)
+        for run in of_file(file, name, scenario, settings, prompts)
     ]
 
 
@@ -127,7 +127,7 @@ def names(files: Sequence[Path]) -> list[str]:
     ]
 
 
-def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str]) -> Iterator[Run]:
+def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], prompts: int | None) -> Iterator[Run]:
     """The runs of one file."""
     mapping = document.read(scenario)
     document.override(mapping, settings)
@@ -144,9 +144,12 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str]) ->
         loaded = parse(whole, source=str(scenario), folder=scenario.parent, name=scenario.stem)
         made = load(loaded)
         assert frame is not None
-        yield Run(
-            called if name is None else f"{called}/{name}", forgetful(loaded, made), made, prepared(frame, made)
-        )
+        title, period, table = called if name is None else f"{called}/{name}", None, prepared(frame, made)
+        if prompts is not None:
+            made = repeating.repeated(title, made, table, prompts, loaded.engine)
+        elif loaded.engine.prefix_cache and not repeating.tells_content(made):
+            period = repeating.period(repeating.lengths(table.sort_values("sent_s", kind="stable")))
+        yield Run(title, forgetful(loaded, made), made, table, prompts, period)
 
 
 def remarks(runs: Sequence[Run]) -> list[str]:
@@ -159,7 +162,7 @@ def forgetful(scenario: Scenario, made: Made) -> Scenario:
     engine_section = scenario.engine
     if not engine_section.prefix_cache or engine_section.warm is not None:
         return scenario
-    if any(request.tokens is not None or request.blocks for request in made.requests):
+    if repeating.tells_content(made):
         return scenario
     off: dict[str, Any] = {"prefix_cache": False, "share": None, "model": None, "positions": None}
     return scenario.model_copy(update={"engine": engine_section.model_copy(update=off)})

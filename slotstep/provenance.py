@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -30,13 +31,18 @@ GIVEN = (
 )
 """Keys of a profile that only whoever measured can say."""
 
+OF_A_PROFILE = ("device", "memory", "model", "dtype", "tensor_parallel", "page_size", "licence")
+"""Of these, what still holds of a profile some of whose terms are fitted anew."""
 
-def said(settings: Sequence[str], out: Path | None) -> dict[str, Any]:
+
+def said(settings: Sequence[str], out: Path | None, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The KEY=VALUE of `--about` as a mapping; with a profile to write, everything it needs has to be there.
+
+    `known`: the content of a profile, which says OF_A_PROFILE where nobody says otherwise.
 
     Raises BadInput for a key that is not the user's to say and for one that is missing.
     """
-    about: dict[str, Any] = {}
+    about = {key: copy.deepcopy(value) for key in OF_A_PROFILE if (value := (known or {}).get(key)) is not None}
     try:
         document.override(about, settings)
     except BadInput as error:
@@ -66,15 +72,17 @@ def coefficients(cost: Curve) -> dict[str, float]:
     return {name: float(f"{value:.6g}") for name, value in values.items() if isinstance(value, float) and value}
 
 
-def profile(kind: str, cost: Curve, about: Mapping[str, Any], name: str, **found: Any) -> Profile:
+def profile(cost: Curve, about: Mapping[str, Any], name: str, **found: Any) -> Profile:
     """The profile of a fitted curve; `found` are the keys that the fit itself can say.
 
     Raises BadInput for what the user said of it that a profile does not take.
     """
     from calibrate import profile as profiles
+    from calibrate.profile_schema import coefficients as content
 
+    ((kind, exact),) = content(cost).items()
     today = datetime.date.today().isoformat()
     try:
-        return profiles.profile({kind: coefficients(cost)}, name=name, **{"date": today, **about, **found})
+        return profiles.profile({kind: exact | coefficients(cost)}, name=name, **{"date": today, **about, **found})
     except ValueError as error:
         raise BadInput(f"--about {error}") from None

@@ -10,15 +10,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from slotstep.fit_commands import Prompts
 from slotstep.replay_commands import AsJson, Attention, DeviceName, DTypeName, Fraction, Settings, Weights, options
 
-OF_MEASUREMENTS = {"measurements", "scenario", "profile", "settings", "out", "as_json"}
+OF_MEASUREMENTS = {"measurements", "scenario", "profile", "prompts", "settings", "out", "as_json"}
 
 
 def validate(
     context: typer.Context,
     measurements: Annotated[
-        list[Path] | None, typer.Argument(help="Against these measured runs, in any format that has measurements.")
+        list[Path] | None,
+        typer.Argument(help="Against these measured runs, in any format; or statistics by load, one YAML file."),
     ] = None,
     replay: Annotated[
         str | None,
@@ -32,6 +34,7 @@ def validate(
             "--profile", metavar="NAME|FILE.yaml", help="What a step costs, instead of the scenario's cost."
         ),
     ] = None,
+    prompts: Prompts = None,
     *,
     scenario: Annotated[Path, typer.Option("--scenario", metavar="FILE", help="What is simulated and replayed.")],
     settings: Settings = None,
@@ -55,24 +58,35 @@ def validate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare a prediction with measured runs, or with a replay on this machine.
+    """Compare a prediction with measured runs, with measured statistics, or with a replay on this machine.
 
     With --replay: calibrate, simulate and replay; exit code 1 beyond the tolerance, 3 if it cannot be told here.
     """
+    from slotstep.profiles import ENDINGS
     from traces.errors import BadInput
 
     if (measurements is None) == (replay is None):
         found = "both" if replay else "neither"
         raise BadInput(f"validate: found {found} of measured runs and --replay; expected one of them")
+    statistics = [file for file in measurements or () if file.suffix in ENDINGS]
     given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
-    unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile"})
+    unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile", "prompts"})
     if unused:
         other = "goes with --replay" if measurements else "goes with measured runs"
         raise BadInput(f"validate: --{unused[0].replace('_', '-')} {other}")
+    if statistics:
+        if len(measurements or ()) > 1:
+            raise BadInput(f"validate: found other files beside {statistics[0]}; expected one file of statistics")
+        if "prompts" in given:
+            raise BadInput("validate: --prompts goes with measured runs that have a row for each request")
+        from slotstep.aggregates_text import validate_aggregates
+
+        validate_aggregates(statistics[0], scenario, profile, settings or (), out, as_json)
+        return
     if measurements:
         from slotstep.validation_text import validate_measurements
 
-        validate_measurements(measurements, scenario, profile, settings or (), out, as_json)
+        validate_measurements(measurements, scenario, profile, settings or (), prompts, out, as_json)
         return
     assert replay is not None
     from slotstep.trial_commands import validate_replay

@@ -42,6 +42,7 @@ def held(run: Run) -> Held:
         "run": run.name,
         "profile": result.summary["profile"],
         "log_sha256": result.summary["log_sha256"],
+        "prompts": run.prompts,
         "requests": {
             **validation.outcomes(
                 {str(k): int(v) for k, v in counts.items()}, result.summary["requests"], len(pairs)

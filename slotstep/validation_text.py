@@ -20,19 +20,20 @@ def validate_measurements(
     scenario: Path,
     profile: str | None,
     settings: Sequence[str],
+    prompts: int | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Simulate measured runs and compare: latencies by metric and by load, pace, time-outs. Raises BadInput."""
-    from slotstep import measured
+    from slotstep import measured, repeating
     from slotstep.result import prepare
     from slotstep.validation import held
 
     given = list(settings)
     if profile is not None:
         given.append(f"cost={json.dumps({'profile': placed(profile)})}")
-    runs = measured.runs(measurements, scenario, given)
-    for remark in measured.remarks(runs):
+    runs = measured.runs(measurements, scenario, given, prompts)
+    for remark in (*measured.remarks(runs), *repeating.hints(runs)):
         print(remark, file=sys.stderr)
     if out is not None:
         prepare(out)

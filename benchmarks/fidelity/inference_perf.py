@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,23 +62,8 @@ def runs(data: Path) -> dict[str, list[Run]]:
         name = file.name.removesuffix(".csv.gz")
         model = next(model for model in MODELS if model in name)
         blocks = f"engine.num_gpu_blocks={pages[name]}"
-        found[model] += map(repeating, measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks]))
+        found[model] += measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks], PROMPTS)
     return found
-
-
-def repeating(run: Run) -> Run:
-    """The run with prompts that come again after PROMPTS requests, on an engine that caches them."""
-    page = run.scenario.engine.page_size
-    asked = [
-        replace(
-            request, block_size=page, blocks=tuple(f"{n % PROMPTS}.{k}" for k in range(-(-request.prompt // page)))
-        )
-        for n, request in enumerate(run.made.requests)
-    ]
-    on = {"prefix_cache": True, "share": "all", "model": run.name, "positions": "absolute"}
-    engine = run.scenario.engine.model_copy(update=on)
-    scenario = run.scenario.model_copy(update={"engine": engine})
-    return replace(run, scenario=scenario, made=replace(run.made, requests=asked))
 
 
 def again(run: Run, after: int) -> float:
@@ -144,7 +128,7 @@ def survivors(of_model: Sequence[Run], found: LogFit) -> str:
     lines = ""
     for run in of_model:
         if OVERLOADED in run.name:
-            result = run.result(found.cost, found.delay)
+            result = run.at(found.cost, found.delay).result()
             late = int((run.frame["status"] == "timed_out").sum())
             lost = int((~run.frame["replayed"]).sum())
             said = int((result.requests["status"] == "timed_out").sum())
@@ -158,7 +142,7 @@ def survivors(of_model: Sequence[Run], found: LogFit) -> str:
 
 def by_stage(run: Run, found: LogFit) -> str:
     """The mean E2E of the requests of a run's first ten minutes and of the others, which came at another rate."""
-    pairs = held(replace(run, scenario=run.priced(found.cost, found.delay))).pairs
+    pairs = held(run.at(found.cost, found.delay)).pairs
     begun = {request.id: request.arrival / 1e9 for request in run.made.requests}
     early = pairs["id"].map(begun) < STAGE_S
     lines = ""

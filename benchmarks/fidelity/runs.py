@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchmarks.fidelity.rows import Row
 from calibrate.cell import Cell
-from sim.cost import Roofline
+from sim.cost import Curve
 from slotstep.measured import Run
 from slotstep.provenance import coefficients
 from slotstep.validation import held
@@ -29,11 +29,10 @@ class Judged:
 
 
 def judge(
-    suite: str, run: Run, part: str, cost: Roofline, delay: int, bounds: Mapping[tuple[str, str], float], fitted: str
+    suite: str, run: Run, part: str, cost: Curve, delay: int, bounds: Mapping[tuple[str, str], float], fitted: str
 ) -> Judged:
     """A run predicted whole at a cost, every metric by itself, and the bounds (metric, statistic) that it misses."""
-    priced = replace(run, scenario=run.priced(cost, delay))
-    found = held(priced).content
+    found = held(run.at(cost, delay)).content
     rows = [
         Row(suite, run.name, metric, statistic, of[statistic]["measured"], of[statistic]["predicted"], fitted)
         for metric, of in found["metrics"].items()
@@ -64,15 +63,15 @@ def judged_table(judged: Sequence[Judged], columns: Sequence[tuple[str, str]]) -
     return "\n".join(lines) + "\n"
 
 
-def amplified(of: Sequence[Run], judged: Sequence[Judged], cost: Roofline, delay: int) -> str:
+def amplified(of: Sequence[Run], judged: Sequence[Judged], cost: Curve, delay: int) -> str:
     """For each run that misses a bound, a line: by how much its median E2E grows when every step takes 1% longer."""
     terms = {term: 1.01 * value for term, value in coefficients(cost).items()}
-    slower = replace(cost, **terms)  # type: ignore[arg-type]  # all are floats
+    slower = replace(cost, **terms)
     missed = {each.run for each in judged if each.misses}
     lines = ""
     for run in of:
         if run.name in missed:
-            now, then = (run.result(price, delay).requests["e2e_s"].median() for price in (cost, slower))
+            now, then = (run.at(price, delay).result().requests["e2e_s"].median() for price in (cost, slower))
             grown = float(then / now - 1)
             lines += f"- {run.name}: steps that take 1% longer make its median E2E {grown:.1%} longer.\n"
     return lines

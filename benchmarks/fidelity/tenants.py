@@ -18,7 +18,7 @@ from calibrate.known_models import anatomy
 from calibrate.prior import prior
 from calibrate.profile import Profile, profile
 from calibrate.transfer import Attained, attained
-from sim.cost import Roofline
+from sim.cost import Curve, Roofline
 from slotstep import measured
 from slotstep.measured import Run
 from slotstep.provenance import coefficients
@@ -60,8 +60,9 @@ def predictions(cells: Sequence[Run], found: LogFit) -> list[Judged]:
     ]
 
 
-def physical(cost: Roofline) -> list[Attained]:
+def physical(cost: Curve) -> list[Attained]:
     """The coefficients as bandwidths and rates of this model on this device."""
+    assert isinstance(cost, Roofline)
     return attained(cost, anatomy("qwen3-14b"), DEVICES["h100-sxm"])
 
 

@@ -13,7 +13,14 @@ from sim.cost import Roofline
 SMALL = Anatomy("small", layers=2, hidden=64, intermediate=128, heads=4, kv_heads=2, head_size=16, vocabulary=100)
 LARGE = Anatomy("large", layers=4, hidden=64, intermediate=128, heads=4, kv_heads=4, head_size=16, vocabulary=100)
 COST = Roofline(
-    weight_pass=1e6, per_token=1e3, per_context_token=10.0, per_chunk_work=1.0, host=5e5, per_sequence=7.0
+    weight_pass=1e6,
+    per_token=1e3,
+    per_context_token=10.0,
+    per_chunk_work=1.0,
+    host=5e5,
+    per_sequence=7.0,
+    per_swapped_token=3.0,
+    graph_sizes=(1, 2, 4),
 )
 
 
@@ -21,16 +28,17 @@ def test_what_is_counted_per_byte_and_per_operation_carries_and_the_host_does_no
     found = carried(COST, SMALL, LARGE)
     # small: a layer has attention 64 x 16 x 2 x (4 + 2) = 12,288 and 3 x 64 x 128 = 24,576: 36,864; two are 73,728
     # large: attention 64 x 16 x 2 x (4 + 4) = 16,384, a layer 40,960; four are 163,840. The head: 6,400 in both
-    assert found.weight_pass == pytest.approx(1e6 * (163_840 + 6_400) / (73_728 + 6_400))
-    assert found.per_token == pytest.approx(1e3 * 163_840 / 73_728)
+    assert found.weight_pass == pytest.approx(1e6 * (163_840 + 6_400) / (73_728 + 6_400), rel=1e-5)
+    assert found.per_token == pytest.approx(1e3 * 163_840 / 73_728, rel=1e-5)
     assert found.per_context_token == pytest.approx(10.0 * (4 * 4) / (2 * 2))
     assert found.per_chunk_work == pytest.approx(2.0)
-    assert (found.host, found.per_sequence) == (5e5, 7.0)
+    assert found.per_swapped_token == pytest.approx(3.0 * 4)
+    assert (found.host, found.per_sequence, found.graph_sizes) == (5e5, 7.0, (1, 2, 4))
 
 
 def test_there_and_back_is_where_it_began() -> None:
     back = carried(carried(COST, SMALL, LARGE), LARGE, SMALL)
-    assert back.weight_pass == pytest.approx(COST.weight_pass)
+    assert back.weight_pass == pytest.approx(COST.weight_pass, rel=1e-5)
     assert back.per_context_token == pytest.approx(COST.per_context_token)
 
 

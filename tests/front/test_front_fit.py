@@ -221,7 +221,10 @@ def test_only_the_host_is_fitted_beside_the_scenarios_other_terms(
         (["--hold-out", "busy", "--hold-out", "light"], "every run is kept back; expected at least one to fit"),
         (["--free", "warmth"], "warmth is no term; expected some of host"),
         (["--set", "workload.first=15"], "light: 15 requests with a latency to compare; expected at least 20"),
-        (["--set", "cost={unit: 1ms}", "--free", "host"], "--free: the scenario's cost is no roofline"),
+        (
+            ["--set", "cost={unit: 1ms}", "--free", "host"],
+            "--free: the scenario's cost is a unit",
+        ),
     ],
 )
 def test_a_log_that_cannot_be_fitted_is_refused_in_one_line(
