@@ -79,7 +79,7 @@ class Result:
         """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
         crowd = self.scenario.clients
         reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
-        return None if reactive else stability.grows(self.logs)
+        return None if reactive else stability.grows(self.logs, self.trail)
 
     @property
     def profile(self) -> Profile | None:
