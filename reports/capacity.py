@@ -95,7 +95,8 @@ def _ledger(answer: Content) -> str:
 def _named(content: Content, answer: Content) -> str:
     several = len(content["answers"]) > 1
     name = printable(answer["policy"]) + (f", {printable(answer['profile'])}" if answer["profile"] else "")
-    return f"The curve of {name}, {answer['slots']} slots" if several else "The curve"
+    name += f", {answer['slots']} slots" if answer["slots"] is not None else ""
+    return f"The curve of {name}" if several else "The curve"
 
 
 def at(content: Content, value: float) -> str:

@@ -78,11 +78,12 @@ def run(
         if each.engine.prefix_cache:
             check_blocks(each, sent)
     caches = [made.pool for _, made in chain(*stations) if isinstance(made.pool, PrefixPool)]
-    engines = [scenario.engine, *(each.engine for each, _ in chain(*stations))]
+    engines = cluster.engines(scenario.engine)
     alike = len({str(warmth.identity(each)) for each in engines}) == 1
-    warm_up(scenario, caches, alike)
+    warm_up([(each.engine, made) for each, made in chain(*stations)])
+    block_size = gcd(scenario.engine.page_size, *(each.page_size for each in engines))
     with scenario.blamed("clients."):
-        senders = clients(sent, scenario.clients, gcd(*(each.page_size for each in engines)))
+        senders = clients(sent, scenario.clients, block_size)
     logs, trail = operate(scenario, stations, senders, progress, price)
     return Result(
         scenario,
@@ -95,19 +96,17 @@ def run(
     )
 
 
-def warm_up(scenario: Scenario, caches: Sequence[PrefixPool], alike: bool) -> None:
-    """Fill the caches with what another run left, if the scenario says so.
+def warm_up(replicas: Sequence[tuple[Engine, Scheduler]]) -> None:
+    """Fill the caches with what another run left: of the replicas that name one file, each with its part, in order.
 
-    Raises BadInput for a file that is none, and for engines that could not all use it.
+    Raises BadInput for a file that is none, and for one that does not fit the replicas that name it.
     """
-    if scenario.engine.warm is None:
-        return
-    with scenario.blamed("engine.warm: "):
-        if not alike:
-            raise ValueError("the replicas' engines differ; expected caches whose pages are alike")
-    held = warmth.read(Path(scenario.engine.warm), scenario.engine, len(caches))
-    for pool, contents in zip(caches, held, strict=True):
-        pool.warm(contents)
+    for file in dict.fromkeys(engine.warm for engine, _ in replicas if engine.warm is not None):
+        named = [(engine, made.pool) for engine, made in replicas if engine.warm == file]
+        held = warmth.read(Path(file), [engine for engine, _ in named])
+        for (_, pool), contents in zip(named, held, strict=True):
+            assert isinstance(pool, PrefixPool)
+            pool.warm(contents)
 
 
 def operate(
@@ -127,15 +126,16 @@ def operate(
     own = scenario.cost
     priced = [[(made, usual if each.cost is own else cost(each)) for each, made in members] for members in stations]
     before_each = [router(scenario, station) for station in cluster.stations]
+    macro = all(each.macro for each in cluster.engines(scenario.engine))
     if cluster.plain and again is None:
-        return simulate_cluster(senders, priced[0], before_each[0], scenario.engine.macro, progress), None
+        return simulate_cluster(senders, priced[0], before_each[0], macro, progress), None
     served = serve(
         senders,
         [Pool(members, before) for members, before in zip(priced, before_each, strict=True)],
         retry=failures.retry(again, scenario.seed),
         outages=failures.outages(cluster, scenario.seed),
         transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
-        macro=scenario.engine.macro,
+        macro=macro,
         progress=progress,
     )
     return served.logs, served.trail

@@ -6,7 +6,7 @@ scenario's, but for what the group says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -138,6 +138,16 @@ class Cluster(Station):
         """The pools: one for whole requests, or that of prefill and that of decode."""
         return [self] if self.prefill is None or self.decode is None else [self.prefill, self.decode]
 
+    def engines(self, usual: Engine) -> list[Engine]:
+        """The engine of each replica, `usual` where its group has none of its own."""
+        found: list[Engine] = []
+        for station in self.stations:
+            if isinstance(station.replicas, int):
+                found += [usual] * station.replicas
+            else:
+                found += [group.engine for group in station.replicas for _ in range(group.count)]
+        return found
+
     @property
     def total(self) -> int:
         """How many replicas in all."""
@@ -178,7 +188,18 @@ def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
     if not isinstance(group, Mapping):
         raise ValueError(f"cluster.replicas: found {brief(group)}; expected groups such as {{count: 2, engine: ...}}")
     own = group.get("engine") or {}
-    return {**group, "engine": {**base, **own} if isinstance(own, Mapping) else own}
+    if not isinstance(own, Mapping):
+        return dict(group)
+    replaced = {other for key, other in (("fit", "pages"), ("pages", "fit")) if own.get(key) is not None}
+    return {**group, "engine": {key: base[key] for key in base if key not in replaced} | dict(own)}
+
+
+def group_sections(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The groups of replicas of a resolved scenario."""
+    cluster = scenario["cluster"]
+    for station in (cluster, *(cluster[name] for name in POOLS if name in cluster)):
+        if isinstance(station.get("replicas"), list):
+            yield from station["replicas"]
 
 
 def changed(cluster: Cluster, change: Callable[[Group], Group]) -> Cluster:

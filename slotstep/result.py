@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from calibrate.profile import Profile
+    from slotstep.machine import Engine
     from slotstep.scenario import Scenario
 
 
@@ -51,6 +52,11 @@ class Result:
         return log
 
     @property
+    def engines(self) -> list[Engine]:
+        """The engine of each replica."""
+        return self.scenario.cluster.engines(self.scenario.engine)
+
+    @property
     def policy(self) -> str:
         """The name of the policy."""
         return self.scenario.policy.name
@@ -60,12 +66,13 @@ class Result:
         """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
         objectives = self.scenario.objectives.model_dump(exclude_none=True)
         predictor = self.scenario.predictor
+        presets = {engine.modelled for engine in self.engines}
         return {
             "scenario": self.scenario.name,
             "policy": self.policy,
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
-            "preset": self.scenario.engine.modelled,
+            "preset": presets.pop() if len(presets) == 1 else None,
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
             "remarks": list(self.remarks),
@@ -79,7 +86,7 @@ class Result:
         """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
         crowd = self.scenario.clients
         reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
-        return None if reactive else stability.grows(self.logs)
+        return None if reactive else stability.grows(self.logs, self.trail)
 
     @property
     def profile(self) -> Profile | None:
@@ -109,7 +116,7 @@ class Result:
     @property
     def cache(self) -> bytes | None:
         """What the caches held at the end as a file that `engine.warm` takes, if anybody else could use it."""
-        engine = self.scenario.engine
+        engine = self.engines[0]
         return warmth.packed(engine, self.caches) if self.caches and engine.share != "none" else None
 
     @cached_property

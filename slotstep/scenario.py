@@ -41,6 +41,7 @@ class Scenario(Section):
     seed: Seed = 0
 
     _source: str = PrivateAttr("scenario")
+    _written: Scenario | None = PrivateAttr(None)
 
     @model_validator(mode="before")
     @classmethod
@@ -54,6 +55,15 @@ class Scenario(Section):
     def resolved(self) -> dict[str, Any]:
         """This scenario as a mapping of plain values, every default explicit, that `parse` reads back."""
         return self.model_dump(mode="json", exclude_none=True) | {"policy": engine.resolved_policy(self)}
+
+    def unpinned(self) -> dict[str, Any]:
+        """`resolved`, but what follows from profiles is still to be found: another cost or engine may be put in."""
+        written = self if self._written is None else self._written
+        settings = written.resolved() | {"policy": engine.resolved_policy(self)}
+        for section in (settings, *fleet.group_sections(settings)):
+            if "fit" in section["engine"]:
+                del section["engine"]["pages"]
+        return settings
 
     def pinned(self) -> Scenario:
         """This scenario with what follows from its profiles said as well: their content, and the pages that fit.
@@ -143,9 +153,10 @@ def parse(
     except ValidationError as error:
         raise BadInput(f"{source}: {complaint(error, Scenario, spelling(mapping))}") from None
     scenario._source = source
-    scenario = scenario.pinned()
-    engine.check(scenario)
-    return scenario
+    pinned = scenario.pinned()
+    pinned._written = scenario
+    engine.check(pinned)
+    return pinned
 
 
 def spelling(mapping: Mapping[str, Any]) -> dict[str, str]:

@@ -48,10 +48,10 @@ def packed(engine: Engine, contents: Sequence[Sequence[bytes]]) -> bytes:
     return gzip.compress(json.dumps(found).encode(), mtime=0)
 
 
-def read(path: Path, engine: Engine, replicas: int) -> list[list[bytes]]:
-    """What the cache of each replica holds at the start, from a file.
+def read(path: Path, engines: Sequence[Engine]) -> list[list[bytes]]:
+    """What the cache of each of these replicas holds at the start, from the file that all of them name.
 
-    Raises BadInput for a file that is none, and for one that another engine or number of replicas left.
+    Raises BadInput for a file that is none, and for one that other engines or another number of replicas left.
     """
     try:
         found = Cache.model_validate_json(gzip.decompress(path.read_bytes()))
@@ -62,10 +62,11 @@ def read(path: Path, engine: Engine, replicas: int) -> list[list[bytes]]:
         raise BadInput(f"{path}: expected a {NAME} that --out wrote: {error}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    for name, ours in {"format": FORMAT, **identity(engine)}.items():
-        theirs = getattr(found, name)
-        if theirs != ours:
-            raise BadInput(f"{path}: its {name} is {theirs}, this engine's {ours}; nothing in it could be found")
-    if len(contents) != replicas:
-        raise BadInput(f"{path}: holds the caches of {len(contents)} replicas; there are {replicas}")
+    for engine in engines:
+        for name, ours in {"format": FORMAT, **identity(engine)}.items():
+            theirs = getattr(found, name)
+            if theirs != ours:
+                raise BadInput(f"{path}: its {name} is {theirs}, this engine's {ours}; nothing in it could be found")
+    if len(contents) != len(engines):
+        raise BadInput(f"{path}: holds the caches of {len(contents)} replicas; {len(engines)} start from it")
     return contents

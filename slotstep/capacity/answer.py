@@ -12,12 +12,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from calibrate.profile import Profile
-from slotstep import engine, units
+from slotstep import engine, fleet, units
 from slotstep.capacity import search
 from slotstep.capacity.judge import Point, judge
 from slotstep.capacity.objective import Objective
 from slotstep.capacity.trial import Trial, attempt
-from slotstep.replications import drawn
 from slotstep.scenario import parse
 from slotstep.sweeps.backends import compute
 from slotstep.sweeps.work import read_once
@@ -59,23 +58,18 @@ class Question:
 
 @dataclass(frozen=True)
 class Variant:
-    """One scenario to find the knee of, and what it differs in."""
+    """One scenario to find the knee of, and what it differs in; None where its replicas do not agree."""
 
     scenario: Scenario
     policy: str
     profile: Profile | None
-    slots: int
-    budget: int
+    slots: int | None
+    budget: int | None
 
     @property
     def device(self) -> str | None:
         """The GPU of the profile."""
         return None if self.profile is None else str(self.profile.content["device"])
-
-    @property
-    def devices_each(self) -> int:
-        """GPUs of one replica."""
-        return 1 if self.profile is None else int(self.profile.content["tensor_parallel"])
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ class Answer:
         made = point.average("rates", "output_tokens_per_s")
         if self.price is None or not made:
             return None
-        return self.price * point.trials[0].replicas * self.variant.devices_each / (made * 3600) * 1e6
+        return self.price * point.trials[0].devices / (made * 3600) * 1e6
 
 
 @dataclass
@@ -240,25 +234,41 @@ def variants(question: Question) -> list[Variant]:
     scenario = question.scenario
     slots, budgets = question.slots, question.budgets
     if question.find == "slots" and not slots:
-        own = scenario.engine.slots
+        own = max(each.slots for each in scenario.cluster.engines(scenario.engine))
         slots = tuple(sorted({max(own // 4, 1), max(own // 2, 1), own, 2 * own, 4 * own}))
     found = []
     for profile, policy, places, budget in product(
         question.profiles or (None,), question.policies or (None,), slots or (None,), budgets or (None,)
     ):
-        settings = scenario.resolved()
+        settings = scenario.unpinned()
+        groups = list(fleet.group_sections(settings))
         if profile is not None:
             settings["cost"] = {"profile": profile}
-        if places is not None:
-            settings["engine"]["slots"] = places
-        if budget is not None:
-            settings["engine"]["token_budget"] = budget
+            for group in groups:
+                group.pop("cost", None)
+        for key, value in (("slots", places), ("token_budget", budget)):
+            for section in (settings, *groups) if value is not None else ():
+                section["engine"][key] = value
         other = parse(settings, scenario.name)
-        if policy is not None:
-            other = other.with_policy(policy)
-        engine_ = other.engine
-        found.append(Variant(other, other.policy.name, engine.profile(other), engine_.slots, engine_.token_budget))
+        found.append(described(other if policy is None else other.with_policy(policy)))
     return found
+
+
+def described(scenario: Scenario) -> Variant:
+    """A scenario, with what all of its replicas have in common."""
+    engines = scenario.cluster.engines(scenario.engine)
+    replicas = [each for station in scenario.cluster.stations for each in engine.replicas(scenario, station)]
+    (slots, *other_slots), (budget, *other_budgets) = (
+        dict.fromkeys(getattr(each, key) for each in engines) for key in ("slots", "token_budget")
+    )
+    profiles = {None if found is None else found.sha256: found for found in map(engine.profile, replicas)}
+    return Variant(
+        scenario,
+        scenario.policy.name,
+        next(iter(profiles.values())) if len(profiles) == 1 else None,
+        None if other_slots else slots,
+        None if other_budgets else budget,
+    )
 
 
 def transformed(workload: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -272,3 +282,9 @@ def transformed(workload: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) 
         if value is not None and not (key == "scale_rate" and value == 1):
             steps.append({key: value})
     return {**kept, "transforms": [*steps, *more]}
+
+
+def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
+    """What a seed's requests are: when, how long."""
+    made = load(scenario.model_copy(update={"seed": seed}), read_once)
+    return [(request.arrival, request.prompt, request.output) for request in made.requests]

@@ -41,10 +41,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run. `waited` has request-seconds left waiting, by what for."""
+    """One run, on so many GPUs. `waited` has request-seconds left waiting, by what for."""
 
     seed: int
-    replicas: int
+    devices: int
     measured: tuple[Measured, ...]
     grows: bool | None
     summary: Mapping[str, Any]
@@ -71,7 +71,7 @@ def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objecti
     result = engine.run(scenario, workload)
     return Trial(
         seed,
-        scenario.cluster.total,
+        sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),
         tuple(measure(result, objective) for objective in objectives),
         result.queue_grows,
         {name: result.summary[name] for name in KEPT},

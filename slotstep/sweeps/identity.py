@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from policies import foreign, registry
+from slotstep.fleet import group_sections
 from slotstep.sections import TRACE_OPTIONS
 
 PACKAGES = ("sim", "policies", "traces", "calibrate", "slotstep")
@@ -29,12 +30,18 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     """
     content = {
         "scenario": {**settings, "workload": by_content(settings["workload"])},
-        "warm": digest(Path(warm)) if (warm := settings["engine"].get("warm")) else None,
+        "warm": [digest(Path(file)) for file in warm_files(settings)],
         "policies": foreign_code(settings["policy"]),
         "axes": dict(axes),
         "code": code(),
     }
     return named(content)
+
+
+def warm_files(settings: Mapping[str, Any]) -> list[str]:
+    """The caches that replicas start from, each once."""
+    engines = [settings["engine"], *(group["engine"] for group in group_sections(settings))]
+    return list(dict.fromkeys(engine["warm"] for engine in engines if engine.get("warm")))
 
 
 def named(content: Mapping[str, Any]) -> str:

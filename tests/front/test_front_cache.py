@@ -11,6 +11,7 @@ from test_front_cli import code_of, complaint
 import slotstep
 from slotstep import document
 from slotstep.result import Result
+from slotstep.sweeps import identity
 from traces.errors import BadInput
 
 PAGE = 16
@@ -174,3 +175,59 @@ def test_a_file_that_is_no_cache_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert complaint(capsys, "run", scenario).startswith(f"{tmp_path}/warm.gz: expected a cache.json.gz that --out")
     (tmp_path / "warm.gz").unlink()
     assert complaint(capsys, "run", scenario) == f"{tmp_path}/warm.gz: cannot be read: No such file or directory"
+
+
+def pools(*groups: dict[str, Any]) -> dict[str, Any]:
+    """Two prompts, the first for the first replica, the second for the second."""
+    requests = lines(prompt(1, 3), prompt(2, 3))
+    cluster = {"replicas": list(groups), "router": "round_robin"}
+    return {**mapping(requests), "cluster": cluster}
+
+
+def left(path: Path, head: int) -> str:
+    """A file with the cache that a run of one prompt leaves."""
+    content = run(lines(prompt(head, 3))).cache
+    assert content is not None
+    path.write_bytes(content)
+    return str(path)
+
+
+def found(settings: dict[str, Any]) -> list[int]:
+    """Tokens found by the only admission of each replica."""
+    logs = slotstep.parse(settings).run().logs
+    return [value for log in logs for _, kind, _, value in log.event_table().tolist() if kind == 2]
+
+
+def test_groups_of_replicas_start_from_caches_of_their_own(tmp_path: Path) -> None:
+    one, two = ({"engine": {"warm": left(tmp_path / f"{head}.gz", head)}} for head in (1, 2))
+    assert found(pools({}, {})) == [0, 0]
+    assert found(pools(one, {})) == [48, 0]
+    assert found(pools(one, two)) == [48, 48]
+    assert found(pools(two, one)) == [0, 0]
+    with pytest.raises(BadInput, match="holds the caches of 1 replicas; 2 start from it"):
+        found(pools(one, one))
+    again = slotstep.parse(pools(one, two))
+    assert slotstep.parse(again.resolved()).run().summary["cache"]["hit_tokens"] == 96
+
+
+def test_a_cache_that_a_group_names_has_to_be_there_and_to_fit(tmp_path: Path) -> None:
+    missing = {"engine": {"warm": str(tmp_path / "warm.gz")}}
+    with pytest.raises(BadInput, match=r"warm\.gz: cannot be read: No such file or directory"):
+        found(pools({}, missing))
+    other = {"engine": {"warm": left(tmp_path / "other.gz", 1), "page_size": 8}}
+    with pytest.raises(BadInput, match="its page_size is 16, this engine's 8"):
+        found(pools({}, other))
+
+
+def test_the_name_of_a_run_depends_on_the_caches_that_its_groups_start_from(tmp_path: Path) -> None:
+    names = []
+    for head in (1, 2):
+        warm = {"engine": {"warm": left(tmp_path / "warm.gz", head)}}
+        names.append(identity.name(slotstep.parse(pools(warm, {})).resolved(), {}))
+    assert names[0] != names[1]
+
+
+def test_caches_are_left_where_all_replicas_are_alike_whatever_the_scenario_says_besides() -> None:
+    small = {"count": 2, "engine": {"page_size": 8}}
+    assert slotstep.parse(pools(small)).run().cache is not None
+    assert slotstep.parse(pools(small, {})).run().cache is None

@@ -13,7 +13,7 @@ import slotstep
 from reports.capacity import capacity_figure
 from reports.figures import write
 from slotstep.capacity import search
-from slotstep.capacity.answer import Question, find, transformed
+from slotstep.capacity.answer import Question, find, transformed, variants
 from slotstep.capacity.content import content_of
 from slotstep.capacity.judge import judge
 from slotstep.capacity.objective import Objective, parse
@@ -198,6 +198,56 @@ def test_the_best_slots_are_those_that_bear_most() -> None:
     assert (few["slots"], many["slots"], content["best"]) == (4, 16, 1)
     assert few["at"] == pytest.approx(4 / ((0.005 + 4 * 0.001) * 20), rel=0.15)
     assert many["at"] > few["at"]
+
+
+GROUPS = {"replicas": [{"engine": {"pages": 50000}}, {"engine": {"slots": 2, "token_budget": 64}}]}
+
+
+def test_slots_and_budgets_are_those_of_every_replica() -> None:
+    scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=150"])
+    apart = slotstep.parse({**scenario.resolved(), "cluster": GROUPS})
+    (own,) = variants(Question(apart))
+    assert (own.slots, own.budget) == (None, None)
+    asked = variants(Question(apart, slots=(1, 8), budgets=(32, 512)))
+    assert [(each.slots, each.budget) for each in asked] == [(1, 32), (1, 512), (8, 32), (8, 512)]
+    for each in asked:
+        engines = each.scenario.cluster.engines(each.scenario.engine)
+        assert [(engine.slots, engine.token_budget) for engine in engines] == [(each.slots, each.budget)] * 2
+        assert engines[0].pages == 50000
+    # Two replicas bear twice B / ((a + b B) E[output]).
+    question = Question(apart, slots=(1, 8), budgets=(512,), jobs=1, seeds=4, tolerance=0.1)
+    for slots, (answer,) in zip((1, 8), zip(find(question)[0], strict=True), strict=True):
+        assert answer.knee is not None
+        assert answer.knee.at == pytest.approx(2 * slots / ((0.005 + slots * 0.001) * 20), rel=0.2)
+
+
+def test_the_slots_that_are_tried_are_those_around_what_replicas_have() -> None:
+    scenario = slotstep.load(LIMIT)
+    alike = {"replicas": [{"count": 2, "engine": {"slots": 4}}]}
+    found = variants(Question(slotstep.parse({**scenario.resolved(), "cluster": alike}), find="slots"))
+    assert [each.slots for each in found] == [1, 2, 4, 8, 16]
+
+
+def test_a_profile_is_that_of_every_replica_and_pages_that_fit_are_counted_anew() -> None:
+    settings = slotstep.load(LIMIT).resolved()
+    settings |= {"cost": {"profile": "h100-llama-3.1-8b"}, "engine": {"fit": 0.9, "slots": 8}}
+    settings["cluster"] = {"replicas": [{"cost": {"unit": "1ms"}, "engine": {"pages": 100}}, {}]}
+    (other,) = variants(Question(slotstep.parse(settings), profiles=("h200-llama-3.1-8b",), slots=(512,)))
+    assert other.profile is not None
+    assert other.profile.name == "h200-llama-3.1-8b"
+    plain = {**settings, "cost": {"profile": "h200-llama-3.1-8b"}, "engine": {"fit": 0.9, "slots": 512}}
+    fitting = slotstep.parse({**plain, "cluster": {}}).engine.pages
+    assert fitting != slotstep.parse({**settings, "cluster": {}}).engine.pages
+    assert [each.pages for each in other.scenario.cluster.engines(other.scenario.engine)] == [100, fitting]
+    (own,) = variants(Question(slotstep.parse(settings)))
+    assert own.profile is None
+
+
+def test_a_price_is_paid_for_the_gpus_of_every_replica() -> None:
+    settings = slotstep.load(LIMIT, ["workload.synthetic.requests=20"]).resolved()
+    two = {"cost": {"profile": "rtxpro6000-qwen3-32b-tp2"}}
+    settings["cluster"] = {"replicas": [{"count": 3}, {"count": 2, **two}]}
+    assert attempt(settings, 0, []).devices == 3 + 2 * 2
 
 
 def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> None:

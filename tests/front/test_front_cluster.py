@@ -95,6 +95,36 @@ def test_groups_of_replicas_have_engines_and_costs_of_their_own() -> None:
     assert result.summary["slot_seconds"]["bought"] == pytest.approx(6 * 0.03)
 
 
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        "{replicas: [{}, {engine: {macro: false}}]}",
+        "{prefill: {replicas: [{engine: {macro: false}}]}, decode: {}, transfer: {}}",
+    ],
+)
+def test_a_group_that_wants_no_macro_steps_has_none_and_the_same_log(cluster: str) -> None:
+    stepped, whole = (
+        run(f"cluster={each}", "workload.requests.0.output=30")
+        for each in (cluster, cluster.replace("false", "true"))
+    )
+    assert stepped.summary["log_sha256"] == whole.summary["log_sha256"]
+    assert [len(log.run_table()["steps"]) for log in stepped.logs] == [log.steps for log in stepped.logs]
+    assert any(len(log.run_table()["steps"]) < log.steps for log in whole.logs)
+
+
+def test_a_preset_of_groups_is_that_of_the_run_if_all_have_it() -> None:
+    assert run("cluster.replicas=[{engine: {preset: vllm}}]").summary["preset"] == "vllm 0.32.0"
+    assert run("cluster.replicas=[{engine: {preset: vllm}}, {}]").summary["preset"] is None
+
+
+def test_a_group_may_say_pages_where_the_others_have_as_many_as_fit() -> None:
+    settings = ("cost={profile: h100-llama-3.1-8b}", "cluster.replicas=[{engine: {pages: 100}}, {}]")
+    few, fitting = run("engine.fit=0.9", *settings).summary["replicas"]
+    assert few["pages"] == 100 < fitting["pages"]
+    own = run("engine.pages=100", settings[0], "cluster.replicas=[{engine: {fit: 0.9}}, {}]").summary["replicas"]
+    assert [each["pages"] for each in own] == [fitting["pages"], 100]
+
+
 def test_a_weighted_router_sends_by_the_weights_of_unequal_replicas() -> None:
     result = run(
         "cluster={replicas: [{engine: {slots: 1}}, {engine: {slots: 2}}], router: {weighted: {weights: [1, 2]}}}"
