@@ -13,18 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from reports import rows
+from reports import rows, since
+from reports.since import LATENCIES
 from reports.units import duration, percent, printable, significant
 
 ENDS = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
-LATENCIES = {
-    "wait_s": "wait",
-    "ttft_s": "TTFT",
-    "tpot_s": "TPOT",
-    "itl_s": "ITL",
-    "max_itl_s": "largest gap",
-    "e2e_s": "E2E",
-}
 MOST_TENANTS = 20
 DOMINANT = 0.5
 """The share of the hit tokens from which on one prompt is said to dominate them."""
@@ -45,6 +38,8 @@ def summary_table(summary: Mapping[str, Any]) -> Group:
         parts.append(Text(f"Unstable: {GROWS}", style="bold"))
     if len(summary["tenants"]) > 1:
         parts.extend(_tenants(summary["tenants"]))
+        if note := since.note([summary]):
+            parts.append(Text(note))
     if len(summary["replicas"]) > 1:
         parts.append(replica_table(summary["replicas"]))
     return Group(*parts)
@@ -103,8 +98,7 @@ def latency_table(summary: Mapping[str, Any]) -> Table:
     table.add_column("latency", no_wrap=True)
     for header in ("n", "mean", "p50", "p90", "p95", "p99", "max"):
         table.add_column(header, justify="right", no_wrap=True)
-    held_back = {"client_wait_s": "at client"} if summary["client_wait_s"]["max"] else {}
-    for key, name in (held_back | LATENCIES).items():
+    for key, name in since.named(summary).items():
         found = summary[key]
         times = (duration(found[statistic]) for statistic in ("mean", "p50", "p90", "p95", "p99", "max"))
         table.add_row(name, f"{found['n']:,}", *times)
@@ -180,7 +174,8 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield (
             "objectives",
             f"met by {percent(summary['attainment'])} of the requests injected; "
-            f"goodput {_rate(summary['goodput_per_s'])}/s",
+            f"goodput {_rate(summary['goodput_per_s'])}/s"
+            + (f"; counted from {since.SINCE[summary['objectives_from']]}" if since.held_back(summary) else ""),
         )
 
 

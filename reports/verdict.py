@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from reports import since
 from reports.contest import ENGINE, LATENCIES, NEVER, Contest, Metric, Summary, hold
 from reports.overview import GROWS, censored, what_became
 from reports.units import ABSENT, duration, percent, printable, significant
@@ -45,6 +46,7 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
         said += _complete(runs, names)
+    said += filter(None, [since.note(runs)])
     return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names) + _unstable(runs, names)
 
 

@@ -15,6 +15,7 @@ from sim.events import EventLog, Integers, Kind
 from sim.journeys import Injected, Journeys
 from sim.ledger import USEFUL, fleet_pages, slot_rows
 from sim.lives import FINISHED, INTERRUPTED, LEFT, MOVED, NEVER, STATUSES, Bools, Lives
+from sim.objectives import Since, objectives_met
 from sim.request import SECOND, Nanoseconds
 from sim.reuse import cache
 from sim.trail import Trail
@@ -22,8 +23,7 @@ from sim.trail import Trail
 Floats = NDArray[np.float64]
 
 PERCENTILES = (50, 90, 95, 99)
-LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s")
-OBJECTIVES = {"wait": "wait_s", "ttft": "ttft_s", "tpot": "tpot_s", "itl": "max_itl_s", "e2e": "e2e_s"}
+LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "client_ttft_s", "client_e2e_s")
 
 
 Statistics = dict[str, float | int | None]
@@ -65,7 +65,10 @@ def between(start: Integers, end: Integers) -> Integers:
 
 
 def request_latencies(lives: Lives | Injected) -> dict[str, Floats]:
-    """Seconds for each request: wait, TTFT, TPOT, E2E and its largest gap; NaN where undefined."""
+    """Seconds for each request: wait, TTFT, TPOT, E2E and its largest gap; NaN where undefined.
+
+    Those that begin with `client` count from when its client wanted to send it, the others from when it was sent.
+    """
     decode_time = between(lives.first_token, lives.finished)
     several = lives.tokens > 1
     tpot = np.where(several, seconds(decode_time) / np.maximum(lives.tokens - 1, 1), np.nan)
@@ -75,22 +78,10 @@ def request_latencies(lives: Lives | Injected) -> dict[str, Floats]:
         "tpot_s": tpot,
         "e2e_s": seconds(between(lives.queued, lives.finished)),
         "max_itl_s": seconds(lives.largest_gap),
+        "client_admission_s": seconds(between(lives.wanted, lives.admitted)),
+        "client_ttft_s": seconds(between(lives.wanted, lives.first_token)),
+        "client_e2e_s": seconds(between(lives.wanted, lives.finished)),
     }
-
-
-def objectives_met(status: Integers, latencies: Mapping[str, Floats], objectives: Mapping[str, Nanoseconds]) -> Bools:
-    """Which requests finished and met every objective (keys of OBJECTIVES).
-
-    A request of one token has no TPOT and no gap, so it cannot miss those.
-    """
-    met: Bools = status == FINISHED
-    for name, limit in objectives.items():
-        latency = latencies[OBJECTIVES[name]]
-        if name in ("tpot", "itl"):
-            met &= np.isnan(latency) | (latency <= limit / SECOND)
-        else:
-            met &= latency <= limit / SECOND
-    return met
 
 
 def status_counts(status: Integers) -> dict[str, int]:
@@ -205,11 +196,12 @@ def summary(
     logs: EventLog | Sequence[EventLog],
     objectives: Mapping[str, Nanoseconds] | None = None,
     trail: Trail | None = None,
+    since: Since = "wanted",
 ) -> dict[str, Any]:
     """Everything a run is judged by, as plain numbers; times in seconds. Of several replicas: all taken together.
 
-    `objectives` (keys of OBJECTIVES, nanoseconds) decide attainment and goodput, which are None without. With a
-    `trail`, requests are journeys, which may be in several logs.
+    `objectives` (keys of OBJECTIVES, nanoseconds), counted from `since`, decide attainment and goodput, None without.
+    With a `trail`, requests are journeys, which may be in several logs.
     """
     logs = [logs] if isinstance(logs, EventLog) else list(logs)
     fleet = [Lives(log) for log in logs]
@@ -222,7 +214,7 @@ def summary(
     slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
     use = fleet_pages(fleet, span)
     tokens = total(token_counts(lives) for lives in fleet)
-    met = int(objectives_met(status, latencies, objectives).sum()) if objectives else None
+    met = int(objectives_met(status, latencies, objectives, since).sum()) if objectives else None
     counts = status_counts(status)
     client_wait = seconds(injected.client_wait)
     return {
@@ -247,6 +239,7 @@ def summary(
         "cache": cache(fleet),
         "tokens_per_slot_step": ratio(tokens["output"], slot_steps["bought"]),
         "attainment": None if met is None else ratio(met, counts["injected"]),
+        "objectives_from": None if met is None else since,
         "rates": {
             "finished_per_s": ratio(counts["finished"] * SECOND, span),
             "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),

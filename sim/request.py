@@ -20,6 +20,9 @@ NO_LIMIT = 1 << 62
 class Request:
     """One request as a client sends it; token counts are at least 1, times are integer nanoseconds.
 
+    `arrival` is when its client wants to send it. Where clients wait for answers that follows from the run, and they
+    set it when it is known.
+
     `output` is the true number of generated tokens, which an engine learns only at the end; `max_output`
     is the limit the client declared, which an engine knows from the start. A request that declares none
     is taken to have asked for exactly what it produced. A smaller `priority` is more urgent.

@@ -58,7 +58,7 @@ class Result:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
-        objectives = self.scenario.objectives.model_dump(exclude_none=True)
+        objectives = self.scenario.objectives
         predictor = self.scenario.predictor
         return {
             "scenario": self.scenario.name,
@@ -69,7 +69,7 @@ class Result:
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
             "remarks": list(self.remarks),
-            **metrics.summary(self.logs, objectives or None, self.trail),
+            **metrics.summary(self.logs, objectives.limits or None, self.trail, objectives.since),
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
         }

@@ -53,7 +53,8 @@ class Scenario(Section):
 
     def resolved(self) -> dict[str, Any]:
         """This scenario as a mapping of plain values, every default explicit, that `parse` reads back."""
-        return self.model_dump(mode="json", exclude_none=True) | {"policy": engine.resolved_policy(self)}
+        plain = self.model_dump(mode="json", exclude_none=True, by_alias=True)
+        return plain | {"policy": engine.resolved_policy(self)}
 
     def pinned(self) -> Scenario:
         """This scenario with what follows from its profiles said as well: their content, and the pages that fit.
@@ -82,6 +83,11 @@ class Scenario(Section):
     def predictor(self) -> str | None:
         """The name of the predictor of output lengths that the policy uses, None if it uses none."""
         return engine.predictor(self)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether a request may be sent later than its client wanted: by a window, or on a long way."""
+        return self.clients is not None and bool(self.clients.window or self.clients.delay)
 
     def with_policy(self, name: str) -> Scenario:
         """This scenario under the policy `name`: its own options if it has that policy, else the defaults.

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from sim.objectives import Since
 from slotstep import document, profiles, units
 from slotstep.crowd import Patience
 from slotstep.fields import (
@@ -280,10 +281,16 @@ class PolicyChoice(Section):
 
 
 class Objectives(Section):
-    """What a request has to meet to count as good; none is set unless given."""
+    """What a request has to meet to count as good, counted from when; none is set unless given."""
 
     ttft: Time | None = None
     tpot: Time | None = None
     e2e: Time | None = None
     wait: Time | None = None
     itl: Time | None = None
+    since: Since = Field(default="wanted", alias="from")
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Those that are set, by name, in ns."""
+        return self.model_dump(exclude_none=True, exclude={"since"})
