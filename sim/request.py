@@ -36,8 +36,8 @@ class Request:
     where clients wait for their answers (`sim.sessions`).
 
     A client may give up: `cancel_after` so long after it has sent the request, or once it has `cancel_tokens`
-    tokens; and the request may time out, when it still waits `queue_timeout` after that or has not ended `timeout`
-    after it.
+    tokens; and the request may time out, when it still waits `queue_timeout` after it has joined the queue or has not
+    ended `timeout` after that.
 
     Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose
     length is not the prompt's, or a limit of the client's below 1.

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sim.ledger import ROWS
 from sim.lives import STATUSES
-from sim.metrics import PERCENTILES
+from sim.metrics import LATENCIES, PERCENTILES
 
 if TYPE_CHECKING:
     from slotstep.sweeps.grid import Kind
@@ -52,7 +52,7 @@ NUMBERS: dict[tuple[str, ...], str] = {
     ("rates", "output_tokens_per_s"): "double",
     **{
         (latency, statistic): kind
-        for latency in ("wait_s", "ttft_s", "tpot_s", "itl_s", "max_itl_s", "e2e_s", "client_wait_s")
+        for latency in (*LATENCIES, "max_itl_s", "client_wait_s")
         for statistic, kind in STATISTICS.items()
     },
 }
