@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sim.concurrency import concurrency
 from sim.events import EventLog, Integers, Kind
 from sim.journeys import Injected, Journeys
 from sim.ledger import USEFUL, fleet_pages, slot_rows
 from sim.lives import FINISHED, INTERRUPTED, LEFT, MOVED, NEVER, STATUSES, Bools, Lives
 from sim.objectives import Since, objectives_met
+from sim.rates import by_gaps, over_span
 from sim.request import SECOND, Nanoseconds
 from sim.reuse import cache
 from sim.trail import Trail
@@ -132,6 +134,15 @@ def latency_summary(injected: Injected, latencies: Mapping[str, Floats], chosen:
     return {name: described[name] for name in LATENCIES}
 
 
+def latencies_of(injected: Injected, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
+    """The same, with the largest gap of each of the chosen requests and its wait at the client."""
+    status = injected.status[chosen]
+    more = {"max_itl_s": latencies["max_itl_s"][chosen], "client_wait_s": seconds(injected.client_wait)[chosen]}
+    return latency_summary(injected, latencies, chosen) | {
+        name: with_censored(describe(values), censored(values, status)) for name, values in more.items()
+    }
+
+
 def tenant_summary(injected: Injected, latencies: Mapping[str, Floats]) -> dict[str, Any]:
     """Request counts and latencies by tenant, in order of first appearance."""
     codes, names = pd.factorize(np.array([request.tenant for request in injected.requests], dtype=object))
@@ -216,7 +227,7 @@ def summary(
     tokens = total(token_counts(lives) for lives in fleet)
     met = int(objectives_met(status, latencies, objectives, since).sum()) if objectives else None
     counts = status_counts(status)
-    client_wait = seconds(injected.client_wait)
+    begins = int(injected.queued[injected.queued >= 0].min(initial=np.iinfo(np.int64).max)) if span else 0
     return {
         "log_sha256": fingerprint(logs, trail),
         "steps": sum(log.steps for log in logs),
@@ -241,12 +252,14 @@ def summary(
         "attainment": None if met is None else ratio(met, counts["injected"]),
         "objectives_from": None if met is None else since,
         "rates": {
+            "offered_per_s": over_span(injected.wanted),
+            "offered_by_gaps_per_s": by_gaps(injected.wanted),
             "finished_per_s": ratio(counts["finished"] * SECOND, span),
+            "finished_by_gaps_per_s": by_gaps(injected.finished[status == FINISHED]),
             "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),
         },
-        **latency_summary(injected, latencies, np.ones(len(status), bool)),
-        "max_itl_s": with_censored(describe(latencies["max_itl_s"]), censored(latencies["max_itl_s"], status)),
-        "client_wait_s": with_censored(describe(client_wait), censored(client_wait, status)),
+        "concurrency": concurrency(injected, begins, begins + span),
+        **latencies_of(injected, latencies, np.ones(len(status), bool)),
         "tenants": tenant_summary(injected, latencies),
         "service": service_summary(injected) if isinstance(injected, Journeys) else None,
         "replicas": [replica_summary(lives, *rows[n], down[n]) for n, lives in enumerate(fleet)],

@@ -18,7 +18,7 @@ from slotstep.crowd import Crowd, Limits
 from slotstep.fields import Label, Section, Seed
 from slotstep.fleet import Cluster
 from slotstep.machine import Engine
-from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Objectives, PolicyChoice, Workload
+from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Measure, Objectives, PolicyChoice, Workload
 from slotstep.workload import AUTO
 from traces.errors import BadInput
 
@@ -38,6 +38,7 @@ class Scenario(Section):
     cost: Cost
     policy: PolicyChoice = PolicyChoice.model_validate("fcfs")
     objectives: Objectives = Objectives()
+    measure: Measure | None = None
     seed: Seed = 0
 
     _source: str = PrivateAttr("scenario")

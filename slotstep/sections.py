@@ -280,6 +280,21 @@ class PolicyChoice(Section):
         return {self.name: self.options} if self.options else self.name
 
 
+class Measure(Section):
+    """The part of a run whose figures are given beside those of the whole."""
+
+    begin: Time = Field(default=0, alias="from")
+    end: Time | None = Field(default=None, alias="to")
+
+    @model_validator(mode="after")
+    def some_time(self) -> Self:
+        """It ends after it begins."""
+        if self.end is not None and self.end <= self.begin:
+            begin, end = units.text(self.begin), units.text(self.end)
+            raise ValueError(f"found from {begin} to {end}; expected an end after the beginning")
+        return self
+
+
 class Objectives(Section):
     """What a request has to meet to count as good, counted from when; none is set unless given."""
 

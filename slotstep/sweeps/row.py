@@ -48,8 +48,15 @@ NUMBERS: dict[tuple[str, ...], str] = {
         for kind in ("prompt", "output", "computed", "recomputed", "cached", "padding", "lost")
     },
     ("cache", "hit_rate"): "double",
+    ("rates", "offered_per_s"): "double",
+    ("rates", "offered_by_gaps_per_s"): "double",
     ("rates", "finished_per_s"): "double",
+    ("rates", "finished_by_gaps_per_s"): "double",
     ("rates", "output_tokens_per_s"): "double",
+    ("concurrency", "in_flight_peak"): "int64",
+    ("concurrency", "in_flight_mean"): "double",
+    ("concurrency", "running_peak"): "int64",
+    ("concurrency", "running_mean"): "double",
     **{
         (latency, statistic): kind
         for latency in (*LATENCIES, "max_itl_s", "client_wait_s")
