@@ -46,8 +46,14 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
         said += _complete(runs, names)
-    said += filter(None, [since.note(runs)])
-    return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names) + _unstable(runs, names)
+    return (
+        said
+        + _since(runs, names)
+        + _predictors(runs, names)
+        + _unlike(runs, names)
+        + _left_out(runs, names)
+        + _unstable(runs, names)
+    )
 
 
 def _of_latency(mean: Contest, p99: Contest, names: Sequence[str]) -> list[str]:
@@ -118,6 +124,11 @@ def written(metric: Metric, value: float) -> str:
 
 def _brief(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
+
+
+def _since(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
+    late = [name for name, run in zip(names, runs, strict=True) if since.held_back(run)]
+    return [f"{_joined(late)}: {since.FROM_SENT}"] if late else []
 
 
 def _predictors(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:

@@ -95,3 +95,13 @@ def test_replications_say_it_too() -> None:
     for window, said in ((1, True), (30, False)):
         scenario = slotstep.parse({**ONE_AT_A_TIME, "workload": workload, "clients": {"window": window}})
         assert (FROM_SENT in printed(replicated_table(replicate(scenario, ["fcfs"], 2, jobs=1)))) == said
+
+
+def test_a_page_warns_of_it_in_words() -> None:
+    from reports.page.headline import warnings
+    from reports.page.story import Run
+
+    result = slotstep.parse(TWO).run()
+    run = Run("fcfs", result.summary, result.requests, result.steps, result.slots, "")
+    assert FROM_SENT in warnings([run])
+    assert all(warnings([run]))

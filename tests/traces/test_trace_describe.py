@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sim.rates import over_span
+from sim.rates import by_gaps, over_span
 from sim.request import SECOND
 from traces import load, statistics
 from traces.describe import describe, workload
@@ -37,6 +37,9 @@ def test_the_rate_and_cv_of_a_renewal_process_are_found(law, cv):
 
 def test_arrivals_without_time_between_them_have_no_rate():
     assert over_span(at(5, 5)) is None
+    assert by_gaps(at(5, 5)) is None
+    found = statistics.arrivals(at(0, 1, 2))
+    assert (found["rate"], found["rate_by_gaps"]) == (1.5, 1.0)
     assert statistics.gap_cv(at(5, 5, 5)) is None
     assert over_span(at()) is None
 
