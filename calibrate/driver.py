@@ -156,13 +156,17 @@ class Driver:
 
     def send(self, request: Request) -> bool:
         """A request enters at its own time; whether it was taken, not rejected."""
+        patience = self.clients.patience(request)
+        if patience is not None and patience <= 0:
+            self.scheduler.discard(request, self.agenda.now)
+            return False
         seq = self.scheduler.submit(request, self.agenda.now)
         self.pace.received(self.now() - self.agenda.now)
         if not self.flying:
             self.must_plan = True
         if seq is None:
             return False
-        set_limits(self.agenda, seq, self.abort)
+        set_limits(self.agenda, seq, patience, self.abort)
         return True
 
     def abort(self, seq: Sequence, kind: Kind) -> None:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reports import ink
+from reports.since import SINCE
 from reports.units import ABSENT, duration, percent, printable, significant
 
 Content = Mapping[str, Any]
@@ -123,6 +124,8 @@ def sentences(content: Content) -> list[str]:
     how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
     if content["find"] != "replicas":
         how += f", to within {100 * content['tolerance']:g}%"
+    if content["held_back"]:
+        how = f"counted from {SINCE[content['from']]}; {how}"
     said.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
     if content["resampled"] is not None:
         said.append(

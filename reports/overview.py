@@ -13,18 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from reports import rows
+from reports import rows, since
+from reports.since import LATENCIES
 from reports.units import duration, percent, printable, significant
 
 ENDS = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
-LATENCIES = {
-    "wait_s": "wait",
-    "ttft_s": "TTFT",
-    "tpot_s": "TPOT",
-    "itl_s": "ITL",
-    "max_itl_s": "largest gap",
-    "e2e_s": "E2E",
-}
 MOST_TENANTS = 20
 DOMINANT = 0.5
 """The share of the hit tokens from which on one prompt is said to dominate them."""
@@ -41,10 +34,14 @@ def summary_table(summary: Mapping[str, Any]) -> Group:
     with the most requests, and a line says how many are not.
     """
     parts: list[RenderableType] = [_title(summary), Text(), _facts(summary), latency_table(summary)]
+    if summary["measured"] is not None:
+        parts += [measured_facts(summary["measured"]), latency_table(summary["measured"])]
     if summary["queue_grows"]:
         parts.append(Text(f"Unstable: {GROWS}", style="bold"))
     if len(summary["tenants"]) > 1:
         parts.extend(_tenants(summary["tenants"]))
+        if note := since.note([summary]):
+            parts.append(Text(note))
     if len(summary["replicas"]) > 1:
         parts.append(replica_table(summary["replicas"]))
     return Group(*parts)
@@ -103,8 +100,7 @@ def latency_table(summary: Mapping[str, Any]) -> Table:
     table.add_column("latency", no_wrap=True)
     for header in ("n", "mean", "p50", "p90", "p95", "p99", "max"):
         table.add_column(header, justify="right", no_wrap=True)
-    held_back = {"client_wait_s": "at client"} if summary["client_wait_s"]["max"] else {}
-    for key, name in (held_back | LATENCIES).items():
+    for key, name in since.named(summary).items():
         found = summary[key]
         times = (duration(found[statistic]) for statistic in ("mean", "p50", "p90", "p95", "p99", "max"))
         table.add_row(name, f"{found['n']:,}", *times)
@@ -123,6 +119,29 @@ def _facts(summary: Mapping[str, Any]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     for name, words in facts(summary):
+        table.add_row(name, Text(words))
+    return table
+
+
+def measured_facts(window: Mapping[str, Any]) -> Table:
+    """What happened in the measuring window; the latencies are of the requests that were wanted in it."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    rates, wanted = window["rates"], window["requests"]
+    lines = {
+        "measured": f"from {duration(window['from_s'])} to {duration(window['to_s'])}: "
+        f"{wanted['injected']:,} wanted, {what_became(wanted, {})}",
+        "rates": f"{_rate(rates['offered_per_s'])} requests/s offered, {_rate(rates['finished_per_s'])} finished, "
+        f"{_rate(rates['output_tokens_per_s'])} output tokens/s",
+        "by gaps": by_gaps(rates),
+        "at once": at_once(window["concurrency"]),
+    }
+    if window["attainment"] is not None:
+        lines["objectives"] = (
+            f"met by {percent(window['attainment'])} of those wanted; goodput {_rate(window['goodput_per_s'])}/s"
+        )
+    for name, words in lines.items():
         table.add_row(name, Text(words))
     return table
 
@@ -147,11 +166,13 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         )
     yield (
         "rates",
-        f"{_rate(rates['finished_per_s'])} requests/s, "
+        f"{_rate(rates['offered_per_s'])} requests/s offered, {_rate(rates['finished_per_s'])} finished, "
         f"{_rate(rates['output_tokens_per_s'])} output tokens/s, "
         f"{_rate(summary['tokens_per_slot_step'])} tokens per slot-step",
     )
     extra = "".join(f", {tokens[key]:,} {key}" for key in ("cached", "padding", "lost") if tokens[key])
+    yield "by gaps", by_gaps(rates)
+    yield "at once", at_once(summary["concurrency"])
     yield (
         "tokens",
         f"{tokens['prompt']:,} prompt, {tokens['output']:,} output; {tokens['computed']:,} computed, "
@@ -180,8 +201,24 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield (
             "objectives",
             f"met by {percent(summary['attainment'])} of the requests injected; "
-            f"goodput {_rate(summary['goodput_per_s'])}/s",
+            f"goodput {_rate(summary['goodput_per_s'])}/s"
+            + (f"; counted from {since.SINCE[summary['objectives_from']]}" if since.held_back(summary) else ""),
         )
+
+
+def by_gaps(rates: Mapping[str, Any]) -> str:
+    """The rates by the gaps between requests, in words."""
+    offered, finished = (_rate(rates[f"{name}_by_gaps_per_s"]) for name in ("offered", "finished"))
+    return f"{offered} requests/s offered, {finished} finished, by the n - 1 gaps between n requests"
+
+
+def at_once(concurrency: Mapping[str, Any]) -> str:
+    """How many requests there were at once, in words."""
+    flight, running = (
+        f"{concurrency[f'{name}_peak']:,} (mean {_rate(concurrency[f'{name}_mean'])})"
+        for name in ("in_flight", "running")
+    )
+    return f"at most {flight} in flight, {running} running"
 
 
 def _profile(profile: Mapping[str, Any]) -> str:

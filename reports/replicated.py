@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from reports.since import FROM_SENT
 from reports.statistics.intervals import Estimate
 from reports.statistics.replications import METRICS, Metric, Replications, sentence
 from reports.units import ABSENT, percent, printable, significant, unit_of
@@ -99,6 +100,8 @@ def footing(found: Replications) -> list[str]:
     cuts = [run.cut.samples for runs in found.runs.values() for run in runs]
     share = sum(cuts) / max(sum(n for _, n in requests.values()), 1)
     said.append(f"- warm-up: without the first {share:.1%} of the requests, cut run by run (MSER-5 on TTFT).")
+    if any(run.whole.get("client_wait_s") for runs in found.runs.values() for run in runs):
+        said.append(FROM_SENT)
     for policy, (missing, n) in requests.items():
         if missing:
             said.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from reports import since
 from reports.contest import ENGINE, LATENCIES, NEVER, Contest, Metric, Summary, hold
 from reports.overview import GROWS, censored, what_became
 from reports.units import ABSENT, duration, percent, printable, significant
@@ -45,7 +46,14 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
         said += _complete(runs, names)
-    return said + _predictors(runs, names) + _unlike(runs, names) + _left_out(runs, names) + _unstable(runs, names)
+    return (
+        said
+        + _since(runs, names)
+        + _predictors(runs, names)
+        + _unlike(runs, names)
+        + _left_out(runs, names)
+        + _unstable(runs, names)
+    )
 
 
 def _of_latency(mean: Contest, p99: Contest, names: Sequence[str]) -> list[str]:
@@ -116,6 +124,11 @@ def written(metric: Metric, value: float) -> str:
 
 def _brief(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
+
+
+def _since(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
+    late = [name for name, run in zip(names, runs, strict=True) if since.held_back(run)]
+    return [f"{_joined(late)}: {since.FROM_SENT}"] if late else []
 
 
 def _predictors(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:

@@ -19,9 +19,13 @@ Send = Callable[[Request], bool]
 
 
 class Clients(ABC):
-    """Sends requests by `send` once it is started; those that `react` hear of the end of every one taken."""
+    """Sends requests by `send` once it is started; those that `react` hear of the end of every one taken.
+
+    What they send is `delay` ns on its way to the engine.
+    """
 
     react = False
+    delay: Nanoseconds = 0
     agenda: Agenda
     send: Send
 
@@ -29,6 +33,13 @@ class Clients(ABC):
         """Begin, at the present instant."""
         self.agenda, self.send = agenda, send
         self.begin()
+
+    def patience(self, request: Request) -> Nanoseconds | None:
+        """How much longer its client waits for a request that arrives now; None: for ever.
+
+        0 or less: it has given up while the request was on its way.
+        """
+        return None if request.cancel_after is None else request.cancel_after - self.delay
 
     @abstractmethod
     def begin(self) -> None:
@@ -149,7 +160,9 @@ class Distant(Clients):
     """Clients whose requests are `delay` ns on their way to the engine: prepared, sent, read.
 
     What they send enters the engine's queue so much later, and they keep their requests in flight all the while.
-    Answers take no time: a delay on the way back would only add to this one. Raises ValueError for a negative delay.
+    Answers take no time, nor does the word of a client that gives up: a delay on the way back would only add to this
+    one. Who gives up on a request that is on its way goes on at once; the request is discarded where it arrives.
+    Raises ValueError for a negative delay.
     """
 
     def __init__(self, clients: Clients, delay: Nanoseconds) -> None:
@@ -165,12 +178,17 @@ class Distant(Clients):
 
     def dispatch(self, request: Request) -> bool:
         """A request is on its way; whether it will be taken is not known yet."""
-        self.agenda.after(self.delay, ARRIVAL, lambda _: self.deliver(request))
+        patience = self.patience(request)
+        given_up = patience is not None and patience <= 0
+        if given_up:
+            assert request.cancel_after is not None
+            self.agenda.after(request.cancel_after, CANCELLATION, lambda _: self.clients.ended(Sequence(request, -1)))
+        self.agenda.after(self.delay, ARRIVAL, lambda _: self.deliver(request, given_up))
         return True
 
-    def deliver(self, request: Request) -> None:
+    def deliver(self, request: Request, given_up: bool) -> None:
         """It is there; to its client, a rejection is an end like any other."""
-        if not self.send(request):
+        if not self.send(request) and not given_up:
             self.clients.ended(Sequence(request, -1))
 
     def ended(self, seq: Sequence) -> None:
@@ -178,11 +196,13 @@ class Distant(Clients):
         self.clients.ended(seq)
 
 
-def set_limits(agenda: Agenda, seq: Sequence, abort: Callable[[Sequence, Kind], None]) -> None:
-    """Have the request of `seq`, which was sent now, aborted when its client gives up on it."""
+def set_limits(
+    agenda: Agenda, seq: Sequence, patience: Nanoseconds | None, abort: Callable[[Sequence, Kind], None]
+) -> None:
+    """Have the request of `seq`, which arrives now, aborted when its client gives up, and when it times out."""
     request = seq.request
-    if request.cancel_after is not None:
-        agenda.after(request.cancel_after, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
+    if patience is not None:
+        agenda.after(patience, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
     if request.timeout is not None:
         agenda.after(request.timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
     if request.queue_timeout is not None:

@@ -80,16 +80,20 @@ class Gateway:
         self.replicas.append(Replica(self.env, scheduler, cost, macro, ended if listens else None, number))
 
     def send(self, request: Request) -> bool:
-        """A request enters now; whether it was taken, not rejected."""
+        """A request enters now; whether it was taken: not rejected, and its client still waits for it."""
         number = self.router.choose(request, self.loads) if self.routed else 0
         replica = self.replicas[number]
+        patience = self.clients.patience(request)
+        if patience is not None and patience <= 0:
+            replica.scheduler.discard(request, self.env.now)
+            return False
         seq = replica.submit(request)
         if seq is None:
             return False
         if self.routed:
             self.loads[number].add(request)
         if request.impatient:
-            set_limits(self.env, seq, replica.abort)
+            set_limits(self.env, seq, patience, replica.abort)
         return True
 
 

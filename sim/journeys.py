@@ -32,6 +32,7 @@ class Injected:
     def __init__(self, fleet: Sequence[Lives]) -> None:
         self.fleet = fleet
         self.status = self.all("status")
+        self.wanted = self.all("wanted")
         self.queued = self.all("queued")
         self.admitted = self.all("admitted")
         self.first_token = self.all("first_token")
@@ -97,7 +98,8 @@ class Journeys(Injected):
         np.maximum.at(self.attempts, self.journey, self.attempt + 1)
         self.last = self.attempt + 1 == self.attempts[self.journey]
         self.queued = np.array(trail.sent, np.int64)
-        self.client_wait = self.queued - np.array([request.arrival for request in trail.requests], np.int64)
+        self.wanted = np.array([request.arrival for request in trail.requests], np.int64)
+        self.client_wait = self.queued - self.wanted
         self.ended = np.full(count, NEVER)
         self.status = np.full(count, WAITING)
         self.admitted = self.earliest("admitted")

@@ -58,10 +58,14 @@ class Lives:
         return self.when(Kind.QUEUED)
 
     @cached_property
+    def wanted(self) -> Integers:
+        """When its client wanted to send each request: its arrival."""
+        return np.array([request.arrival for request in self.log.requests], np.int64)
+
+    @cached_property
     def client_wait(self) -> Integers:
-        """How long each request was held back by its client, from its arrival to queue entry."""
-        arrivals = np.array([request.arrival for request in self.log.requests], np.int64)
-        return np.where(self.queued == NEVER, NEVER, self.queued - arrivals)
+        """How long each request was at its client and on its way, from then to queue entry."""
+        return np.where(self.queued == NEVER, NEVER, self.queued - self.wanted)
 
     @cached_property
     def admitted(self) -> Integers:

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sim.concurrency import concurrency
 from sim.events import EventLog, Integers, Kind
 from sim.journeys import Injected, Journeys
 from sim.ledger import USEFUL, fleet_pages, slot_rows
 from sim.lives import FINISHED, INTERRUPTED, LEFT, MOVED, NEVER, STATUSES, Bools, Lives
+from sim.objectives import Since, objectives_met
+from sim.rates import by_gaps, over_span
 from sim.request import SECOND, Nanoseconds
 from sim.reuse import cache
 from sim.trail import Trail
@@ -22,8 +25,7 @@ from sim.trail import Trail
 Floats = NDArray[np.float64]
 
 PERCENTILES = (50, 90, 95, 99)
-LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s")
-OBJECTIVES = {"wait": "wait_s", "ttft": "ttft_s", "tpot": "tpot_s", "itl": "max_itl_s", "e2e": "e2e_s"}
+LATENCIES = ("wait_s", "ttft_s", "tpot_s", "itl_s", "e2e_s", "client_ttft_s", "client_e2e_s")
 
 
 Statistics = dict[str, float | int | None]
@@ -65,7 +67,10 @@ def between(start: Integers, end: Integers) -> Integers:
 
 
 def request_latencies(lives: Lives | Injected) -> dict[str, Floats]:
-    """Seconds for each request: wait, TTFT, TPOT, E2E and its largest gap; NaN where undefined."""
+    """Seconds for each request: wait, TTFT, TPOT, E2E and its largest gap; NaN where undefined.
+
+    Those that begin with `client` count from when its client wanted to send it, the others from when it was sent.
+    """
     decode_time = between(lives.first_token, lives.finished)
     several = lives.tokens > 1
     tpot = np.where(several, seconds(decode_time) / np.maximum(lives.tokens - 1, 1), np.nan)
@@ -75,22 +80,10 @@ def request_latencies(lives: Lives | Injected) -> dict[str, Floats]:
         "tpot_s": tpot,
         "e2e_s": seconds(between(lives.queued, lives.finished)),
         "max_itl_s": seconds(lives.largest_gap),
+        "client_admission_s": seconds(between(lives.wanted, lives.admitted)),
+        "client_ttft_s": seconds(between(lives.wanted, lives.first_token)),
+        "client_e2e_s": seconds(between(lives.wanted, lives.finished)),
     }
-
-
-def objectives_met(status: Integers, latencies: Mapping[str, Floats], objectives: Mapping[str, Nanoseconds]) -> Bools:
-    """Which requests finished and met every objective (keys of OBJECTIVES).
-
-    A request of one token has no TPOT and no gap, so it cannot miss those.
-    """
-    met: Bools = status == FINISHED
-    for name, limit in objectives.items():
-        latency = latencies[OBJECTIVES[name]]
-        if name in ("tpot", "itl"):
-            met &= np.isnan(latency) | (latency <= limit / SECOND)
-        else:
-            met &= latency <= limit / SECOND
-    return met
 
 
 def status_counts(status: Integers) -> dict[str, int]:
@@ -139,6 +132,15 @@ def latency_summary(injected: Injected, latencies: Mapping[str, Floats], chosen:
     }
     described["itl_s"] = with_censored(gaps(injected, chosen), status != FINISHED)
     return {name: described[name] for name in LATENCIES}
+
+
+def latencies_of(injected: Injected, latencies: Mapping[str, Floats], chosen: Bools) -> dict[str, Any]:
+    """The same, with the largest gap of each of the chosen requests and its wait at the client."""
+    status = injected.status[chosen]
+    more = {"max_itl_s": latencies["max_itl_s"][chosen], "client_wait_s": seconds(injected.client_wait)[chosen]}
+    return latency_summary(injected, latencies, chosen) | {
+        name: with_censored(describe(values), censored(values, status)) for name, values in more.items()
+    }
 
 
 def tenant_summary(injected: Injected, latencies: Mapping[str, Floats]) -> dict[str, Any]:
@@ -205,11 +207,12 @@ def summary(
     logs: EventLog | Sequence[EventLog],
     objectives: Mapping[str, Nanoseconds] | None = None,
     trail: Trail | None = None,
+    since: Since = "wanted",
 ) -> dict[str, Any]:
     """Everything a run is judged by, as plain numbers; times in seconds. Of several replicas: all taken together.
 
-    `objectives` (keys of OBJECTIVES, nanoseconds) decide attainment and goodput, which are None without. With a
-    `trail`, requests are journeys, which may be in several logs.
+    `objectives` (keys of OBJECTIVES, nanoseconds), counted from `since`, decide attainment and goodput, None without.
+    With a `trail`, requests are journeys, which may be in several logs.
     """
     logs = [logs] if isinstance(logs, EventLog) else list(logs)
     fleet = [Lives(log) for log in logs]
@@ -222,9 +225,9 @@ def summary(
     slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
     use = fleet_pages(fleet, span)
     tokens = total(token_counts(lives) for lives in fleet)
-    met = int(objectives_met(status, latencies, objectives).sum()) if objectives else None
+    met = int(objectives_met(status, latencies, objectives, since).sum()) if objectives else None
     counts = status_counts(status)
-    client_wait = seconds(injected.client_wait)
+    begins = int(injected.queued[injected.queued >= 0].min(initial=np.iinfo(np.int64).max)) if span else 0
     return {
         "log_sha256": fingerprint(logs, trail),
         "steps": sum(log.steps for log in logs),
@@ -247,13 +250,16 @@ def summary(
         "cache": cache(fleet),
         "tokens_per_slot_step": ratio(tokens["output"], slot_steps["bought"]),
         "attainment": None if met is None else ratio(met, counts["injected"]),
+        "objectives_from": None if met is None else since,
         "rates": {
+            "offered_per_s": over_span(injected.wanted),
+            "offered_by_gaps_per_s": by_gaps(injected.wanted),
             "finished_per_s": ratio(counts["finished"] * SECOND, span),
+            "finished_by_gaps_per_s": by_gaps(injected.finished[status == FINISHED]),
             "output_tokens_per_s": ratio(tokens["output"] * SECOND, span),
         },
-        **latency_summary(injected, latencies, np.ones(len(status), bool)),
-        "max_itl_s": with_censored(describe(latencies["max_itl_s"]), censored(latencies["max_itl_s"], status)),
-        "client_wait_s": with_censored(describe(client_wait), censored(client_wait, status)),
+        "concurrency": concurrency(injected, begins, begins + span),
+        **latencies_of(injected, latencies, np.ones(len(status), bool)),
         "tenants": tenant_summary(injected, latencies),
         "service": service_summary(injected) if isinstance(injected, Journeys) else None,
         "replicas": [replica_summary(lives, *rows[n], down[n]) for n, lives in enumerate(fleet)],

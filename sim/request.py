@@ -20,6 +20,9 @@ NO_LIMIT = 1 << 62
 class Request:
     """One request as a client sends it; token counts are at least 1, times are integer nanoseconds.
 
+    `arrival` is when its client wants to send it. Where clients wait for answers that follows from the run, and they
+    set it when it is known.
+
     `output` is the true number of generated tokens, which an engine learns only at the end; `max_output`
     is the limit the client declared, which an engine knows from the start. A request that declares none
     is taken to have asked for exactly what it produced; `declared` is then false. A smaller `priority` is more
@@ -34,8 +37,8 @@ class Request:
     where clients wait for their answers (`sim.sessions`).
 
     A client may give up: `cancel_after` so long after it has sent the request, or once it has `cancel_tokens`
-    tokens; and the request may time out, when it still waits `queue_timeout` after that or has not ended `timeout`
-    after it.
+    tokens; and the request may time out, when it still waits `queue_timeout` after it has joined the queue or has not
+    ended `timeout` after that.
 
     Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose
     length is not the prompt's, or a limit of the client's below 1.

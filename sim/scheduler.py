@@ -17,6 +17,8 @@ from sim.batch import NO_GROWTH, Batch
 from sim.events import (
     ADMITTED,
     BLOCKED,
+    CANCELLED,
+    DEQUEUED,
     LIMITED,
     NO_BUDGET,
     NO_DEMAND,
@@ -156,6 +158,13 @@ class Scheduler(Residents):
             behind = self.order.appends and not nobody_waits and not self.chunk_limit
             self.unsettled = not behind or needs <= self.pool.free
         return seq
+
+    def discard(self, request: Request, now: Nanoseconds) -> None:
+        """A request arrives on which its client gave up while it was on its way: it is only entered in the log."""
+        index = self.log.add(request)
+        for kind, value in ((QUEUED, 0), (CANCELLED, self.log.steps), (DEQUEUED, 0)):
+            self.log.event(now, kind, index, value)
+        self.log.ended += 1
 
     def abort(self, seq: Sequence, now: Nanoseconds, kind: Kind) -> None:
         """The client gives up (CANCELLED) or has waited too long (TIMED_OUT), unless the request has ended.

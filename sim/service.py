@@ -93,17 +93,21 @@ class Service:
     # ------------------------------------------------------------------ attempts
 
     def send(self, request: Request) -> bool:
-        """A client sends a request now; whether it was taken, not rejected for good."""
+        """A client's request is there now; whether it was taken, not rejected for good or given up on its way."""
         journey = Journey(request, self.trail.open(request, self.env.now))
         self.open += 1
-        if request.cancel_after is not None:
-            self.env.after(request.cancel_after, CANCELLATION, lambda _: self.stop(journey, Kind.CANCELLED))
+        patience = self.clients.patience(request)
+        if patience is not None and patience <= 0:
+            self.close(journey, Kind.CANCELLED)
+            return False
+        if patience is not None:
+            self.env.after(patience, CANCELLATION, lambda _: self.stop(journey, Kind.CANCELLED))
         self.attempt(journey)
         journey.fresh = False
         return not journey.over
 
     def attempt(self, journey: Journey) -> None:
-        """It is sent, for the first time or again; its time-outs count from now."""
+        """It is there, for the first time or again; its time-outs count from now."""
         request, attempt = journey.request, journey.attempt
         journey.admitted = False
         journey.leg = Leg()
@@ -148,17 +152,17 @@ class Service:
             self.failed(journey, Kind.REJECTED, reason)
 
     def failed(self, journey: Journey, kind: Kind, reason: str = "") -> None:
-        """An attempt came to nothing: there is another one, or the journey ends."""
+        """An attempt came to nothing: there is another one, as long on its way as the first, or the journey ends."""
         retry = self.retry
         if retry is None or kind not in retry.after or journey.attempt + 1 >= retry.attempts:
             self.close(journey, Kind.REJECTED if kind == Kind.INTERRUPTED else kind, reason)
             return
         journey.state = "pausing"
         pause = retry.pause(journey.request, journey.attempt + 1)
-        self.env.after(pause, ARRIVAL, lambda _: self.try_again(journey))
+        self.env.after(pause + self.clients.delay, ARRIVAL, lambda _: self.try_again(journey))
 
     def try_again(self, journey: Journey) -> None:
-        """The client has waited long enough."""
+        """Its client has waited long enough, and has sent it again."""
         if not journey.over:
             journey.attempt += 1
             self.attempt(journey)

@@ -258,6 +258,8 @@ def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Res
     for scenario in scenarios:
         with Meter(scenario.policy.name, len(workload.requests)) as meter:
             results.append(engine.run(scenario, workload, meter))
+    for remark in dict.fromkeys(line for result in results for line in result.beyond_the_end):
+        say(remark)
     return results
 
 

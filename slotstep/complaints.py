@@ -68,7 +68,7 @@ def keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
         if here is not None and isinstance(part, str):
             field = here.model_fields.get(part)
             here = section_in(field.annotation) if field else None
-    return list(here.model_fields) if here else []
+    return [field.alias or name for name, field in here.model_fields.items()] if here else []
 
 
 def section_in(annotation: Any) -> type[BaseModel] | None:

@@ -74,5 +74,6 @@ def measured(result: Result) -> Run:
         "occupancy": summary["occupancy"],
         "output_tokens_per_s": summary["rates"]["output_tokens_per_s"],
         "attainment": summary["attainment"],
+        "client_wait_s": summary["client_wait_s"]["max"],
     }
     return Run(latencies, whole, result.queue_grows)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reports.since import SINCE
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def caveats(found: Mapping[str, Any], answers: Sequence[tuple[str, Mapping[str, 
         f"Each decision is at {100 * found['confidence']:g}% confidence from at most {found['seeds']} runs, "
         f"to within {100 * found['tolerance']:g}%. A point that is open does not count as met."
     )
+    if found["held_back"]:
+        yield f"Objectives count from {SINCE[found['from']]}."
     if found["resampled"]:
         yield f"Each run is made of stretches of {found['resampled']} of the workload, drawn at random."
     for label, answer in answers:

@@ -28,6 +28,7 @@ SEED = "seed"
 def sweep(folder: Path) -> Story:
     """The story of a sweep's directory. Raises BadInput for one that is none."""
     from reports.page.story import Finding, Story
+    from reports.since import FROM_SENT
     from slotstep.sweeps.store import opened
 
     store = opened(folder)
@@ -47,7 +48,8 @@ def sweep(folder: Path) -> Story:
         f"{len(ended):,} runs of {len(means):,} settings, {counted} seeds of each. Numbers are means over seeds; "
         "the strokes in the curves are their 95% intervals (Student's t), where there are several."
     )
-    found = Finding("Settings", means, [said], curves(means, list(axes.values())), hidden(means))
+    late = [FROM_SENT] if (ended["client_wait_s_max"] > 0).any() else []
+    found = Finding("Settings", means, [said, *late], curves(means, list(axes.values())), hidden(means))
     return Story(
         title,
         (),

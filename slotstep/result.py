@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim import frames, metrics, stability
+from sim import frames, metrics, stability, window
 from sim.coverage import beyond
 from sim.events import EventLog
 from sim.sessions import SessionCounts
@@ -64,7 +64,7 @@ class Result:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
-        objectives = self.scenario.objectives.model_dump(exclude_none=True)
+        objectives = self.scenario.objectives
         predictor = self.scenario.predictor
         presets = {engine.modelled for engine in self.engines}
         return {
@@ -75,11 +75,33 @@ class Result:
             "preset": presets.pop() if len(presets) == 1 else None,
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
-            "remarks": list(self.remarks),
-            **metrics.summary(self.logs, objectives or None, self.trail),
+            "remarks": [*self.remarks, *self.beyond_the_end],
+            **metrics.summary(self.logs, objectives.limits or None, self.trail, objectives.since),
+            "measured": self.window,
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
         }
+
+    @cached_property
+    def window(self) -> dict[str, Any] | None:
+        """The figures of the scenario's measuring window, None without one."""
+        measure, objectives = self.scenario.measure, self.scenario.objectives
+        if measure is None:
+            return None
+        return window.measured(
+            self.logs, measure.begin, measure.end, objectives.limits or None, self.trail, objectives.since
+        )
+
+    @property
+    def beyond_the_end(self) -> list[str]:
+        """What has to be known of a measuring window that the run does not fill."""
+        found = self.window
+        if found is None or found["run_ended_s"] >= found["to_s"] > found["from_s"]:
+            return []
+        return [
+            f"measure: the run ended at {found['run_ended_s']:g} s; the window is from {found['from_s']:g} s "
+            f"to {found['to_s']:g} s"
+        ]
 
     @cached_property
     def queue_grows(self) -> bool | None:

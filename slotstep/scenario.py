@@ -18,7 +18,7 @@ from slotstep.crowd import Crowd, Limits
 from slotstep.fields import Label, Section, Seed
 from slotstep.fleet import Cluster
 from slotstep.machine import Engine
-from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Objectives, PolicyChoice, Workload
+from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Measure, Objectives, PolicyChoice, Workload
 from slotstep.workload import AUTO
 from traces.errors import BadInput
 
@@ -38,6 +38,7 @@ class Scenario(Section):
     cost: Cost
     policy: PolicyChoice = PolicyChoice.model_validate("fcfs")
     objectives: Objectives = Objectives()
+    measure: Measure | None = None
     seed: Seed = 0
 
     _source: str = PrivateAttr("scenario")
@@ -54,7 +55,8 @@ class Scenario(Section):
 
     def resolved(self) -> dict[str, Any]:
         """This scenario as a mapping of plain values, every default explicit, that `parse` reads back."""
-        return self.model_dump(mode="json", exclude_none=True) | {"policy": engine.resolved_policy(self)}
+        plain = self.model_dump(mode="json", exclude_none=True, by_alias=True)
+        return plain | {"policy": engine.resolved_policy(self)}
 
     def unpinned(self) -> dict[str, Any]:
         """`resolved`, but what follows from profiles is still to be found: another cost or engine may be put in."""
@@ -92,6 +94,11 @@ class Scenario(Section):
     def predictor(self) -> str | None:
         """The name of the predictor of output lengths that the policy uses, None if it uses none."""
         return engine.predictor(self)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether a request may be sent later than its client wanted: by a window, or on a long way."""
+        return self.clients is not None and bool(self.clients.window or self.clients.delay)
 
     def with_policy(self, name: str) -> Scenario:
         """This scenario under the policy `name`: its own options if it has that policy, else the defaults.

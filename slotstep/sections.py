@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from sim.objectives import Since
 from slotstep import document, profiles, units
 from slotstep.crowd import Patience
 from slotstep.fields import (
@@ -279,11 +280,32 @@ class PolicyChoice(Section):
         return {self.name: self.options} if self.options else self.name
 
 
+class Measure(Section):
+    """The part of a run whose figures are given beside those of the whole."""
+
+    begin: Time = Field(default=0, alias="from")
+    end: Time | None = Field(default=None, alias="to")
+
+    @model_validator(mode="after")
+    def some_time(self) -> Self:
+        """It ends after it begins."""
+        if self.end is not None and self.end <= self.begin:
+            begin, end = units.text(self.begin), units.text(self.end)
+            raise ValueError(f"found from {begin} to {end}; expected an end after the beginning")
+        return self
+
+
 class Objectives(Section):
-    """What a request has to meet to count as good; none is set unless given."""
+    """What a request has to meet to count as good, counted from when; none is set unless given."""
 
     ttft: Time | None = None
     tpot: Time | None = None
     e2e: Time | None = None
     wait: Time | None = None
     itl: Time | None = None
+    since: Since = Field(default="wanted", alias="from")
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Those that are set, by name, in ns."""
+        return self.model_dump(exclude_none=True, exclude={"since"})

@@ -72,6 +72,7 @@ def results(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array of objects.")] = False,
 ) -> None:
     """Show what a sweep gave: its axes and a few numbers, or the answer to a query."""
+    from reports.since import FROM_SENT
     from slotstep.sweeps import query as queries
     from slotstep.sweeps.store import opened
     from traces.errors import BadInput
@@ -86,6 +87,8 @@ def results(
         print(queries.as_json(frame), flush=True)
     else:
         queries.show(frame)
+        if query is None and queries.held_back(store):
+            print(FROM_SENT)
     failed = queries.failures(store)
     if query is None and failed:
         print(

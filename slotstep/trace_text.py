@@ -31,7 +31,9 @@ def arrivals(found: dict[str, Any] | None) -> Iterator[str]:
     """Rate and how the requests crowd together."""
     if found is None:
         return
-    yield f"arrivals    {number(found['rate'])}/s, CV of the gaps {number(found['cv'])}"
+    by_gaps = number(found["rate_by_gaps"])
+    gaps = f" ({by_gaps}/s by n - 1 gaps)" if by_gaps != number(found["rate"]) else ""
+    yield f"arrivals    {number(found['rate'])}/s{gaps}, CV of the gaps {number(found['cv'])}"
     spread = ", ".join(f"{number(value)} per {window}" for window, value in found["dispersion"].items())
     yield f"dispersion  {spread} (variance over mean of the counts; Poisson: 1)"
     for window, burst in found["bursts"].items():

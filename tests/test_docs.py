@@ -92,7 +92,7 @@ def keys_below(model: type[BaseModel], path: str = "") -> list[str]:
     """The dotted keys of a section and of those in it."""
     keys = []
     for name, field in model.model_fields.items():
-        keys.append(f"{path}{name}")
+        keys.append(f"{path}{field.alias or name}")
         inner = section_in(field.annotation)
         explained_elsewhere = name == "policy" or f"{path}{name}" in SECTIONS_OF_GROUPS
         if inner is not None and not explained_elsewhere:

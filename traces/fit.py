@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sim.rates import over_span
 from sim.request import SECOND
 from traces import statistics
 from traces.errors import BadInput
@@ -263,7 +264,7 @@ def first_arrivals(law: Arrivals, stream: Stream, n: int) -> Integers:
 
 def time_distances(times: Integers, drawn: Integers, rate: float) -> list[Distance]:
     """Of rate, CV of the gaps, and dispersion per 1, 10 and 60 seconds where the trace has them."""
-    found = [Distance("rate /s", statistics.mean_rate(times) or 0.0, rate)]
+    found = [Distance("rate /s", over_span(times) or 0.0, rate)]
     pairs = [("CV of gaps", statistics.gap_cv(times), statistics.gap_cv(drawn))]
     for window in statistics.WINDOWS[1:]:
         mine, law = (statistics.dispersion(sample, window) for sample in (times, drawn))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.rates import by_gaps, over_span
 from sim.request import SECOND, Nanoseconds
 
 Integers = NDArray[np.int64]
@@ -42,12 +43,6 @@ def gap_cv(arrivals: Integers) -> float | None:
     """Standard deviation over mean of the gaps between arrivals; None without two gaps or without any time."""
     gaps = np.diff(arrivals)
     return float(gaps.std() / gaps.mean()) if len(gaps) > 1 and gaps.any() else None
-
-
-def mean_rate(arrivals: Integers) -> float | None:
-    """Requests per second from the first arrival to the last; None without any time between them."""
-    span = int(arrivals[-1] - arrivals[0]) if len(arrivals) else 0
-    return len(arrivals) / span * SECOND if span else None
 
 
 def tick(arrivals: Integers) -> tuple[Nanoseconds, bool] | None:
@@ -104,7 +99,8 @@ def arrivals(times: Integers) -> dict[str, Any]:
     gaps = np.diff(times)
     grid = tick(times)
     return {
-        "rate": mean_rate(times),
+        "rate": over_span(times),
+        "rate_by_gaps": by_gaps(times),
         "cv": gap_cv(times),
         "dispersion": {f"{window / SECOND:g}s": dispersion(times, window) for window in WINDOWS},
         "ties": int((gaps == 0).sum()),

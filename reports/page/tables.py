@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports import overview, rows
+from reports import overview, rows, since
 from reports.contest import ENGINE, LATENCIES, Metric, hold, worst_off
 from reports.page import fairness
 from reports.page.story import Finding, Run
@@ -93,7 +93,8 @@ def comparison(runs: Sequence[Run]) -> Table:
             key = math.inf if math.isnan(value) else value
             cells.append(Cell(contest.cells[place], key, place in contest.best))
         found.append(cells + ([word(tenant[0] if (tenant := worst[place]) else ABSENT)] if any(worst) else []))
-    note = f"Equal for all: {', '.join(equal)}." if equal else ""
+    notes = [f"Equal for all: {', '.join(equal)}."] if equal else []
+    note = " ".join(filter(None, [*notes, since.note(summaries)]))
     return Table("Side by side", heads + (["worst-off tenant"] if any(worst) else []), found, note=note)
 
 
@@ -102,8 +103,7 @@ def latencies(runs: Sequence[Run]) -> Table:
     statistics = ("mean", "p50", "p90", "p95", "p99", "max")
     found = []
     for run in runs:
-        held_back = {"client_wait_s": "at client"} if run.summary["client_wait_s"]["max"] else {}
-        for key, name in (held_back | overview.LATENCIES).items():
+        for key, name in since.named(run.summary).items():
             of = run.summary[key]
             found.append([word(run.name), word(name), count(of["n"]), share(of["censored_share"])])
             found[-1] += [time(of[one]) for one in statistics]
@@ -199,7 +199,8 @@ def slowest(runs: Sequence[Run]) -> Table:
             for one in ended.to_dict("records")
         ]
     heads = ["request", "tenant", "policy", "prompt", "tokens", "wait", "TTFT", "E2E", "preemptions"]
-    return Table(f"The {SLOWEST} slowest requests of each run", heads, found, texts=3)
+    note = since.note(run.summary for run in runs)
+    return Table(f"The {SLOWEST} slowest requests of each run", heads, found, texts=3, note=note)
 
 
 def replicas(runs: Sequence[Run]) -> Table:

@@ -20,6 +20,8 @@ def content_of(question: Question, answers: Sequence[Answer], stretches: str | N
         "scenario": question.scenario.name,
         "find": question.find,
         "objectives": [objective.text for objective in question.objectives],
+        "from": question.scenario.objectives.since,
+        "held_back": question.scenario.holds_back,
         "confidence": question.confidence,
         "seeds": question.seeds,
         "tolerance": question.tolerance,

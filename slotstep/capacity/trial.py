@@ -11,6 +11,7 @@ import numpy as np
 from sim.events import Reason
 from sim.lives import Lives
 from sim.metrics import Floats, asked, pooled_gaps
+from sim.objectives import counted
 from slotstep import engine
 from slotstep.capacity.objective import Objective
 from slotstep.result import Result
@@ -26,6 +27,8 @@ WAITED_FOR = {
     Reason.LIMITED: "the policy's own limits",
 }
 """What those who were left waiting after a plan waited for, by why its admissions ended."""
+AT_CLIENT = "the clients' window"
+"""What those waited for that were not sent yet."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ def measure(result: Result, objective: Objective) -> Measured:
     if objective.latency == "itl_s":
         values, weights = pooled_gaps(asked([Lives(log) for log in result.logs], result.trail))
     else:
-        values = result.requests[objective.latency].to_numpy(float, copy=True)
+        latency = counted(objective.latency, result.scenario.objectives.since)
+        values = result.requests[latency].to_numpy(float, copy=True)
         values[np.isnan(values) & (result.requests["status"] != "finished").to_numpy()] = np.inf
         values = values[~np.isnan(values)]
         weights = np.ones(len(values), np.int64)
@@ -107,7 +111,10 @@ def quantile(values: Floats, weights: np.ndarray[Any, np.dtype[np.int64]], share
 
 
 def waited(result: Result) -> dict[str, float]:
-    """Request-seconds that requests were left waiting after a plan, by what they waited for."""
+    """Request-seconds that requests were left waiting after a plan, by what they waited for.
+
+    Where objectives count from when clients wanted to send, also those that a window held back.
+    """
     found = dict.fromkeys(WAITED_FOR.values(), 0.0)
     for log in result.logs:
         runs, durations = log.run_table(), log.step_durations()
@@ -117,4 +124,7 @@ def waited(result: Result) -> dict[str, float]:
         for reason, name in WAITED_FOR.items():
             here = runs["reason"] == reason
             found[name] += float(runs["waiting"][here] @ lasted[here]) / 1e9
+    crowd = result.scenario.clients
+    if crowd is not None and crowd.window and result.scenario.objectives.since == "wanted":
+        found[AT_CLIENT] = float((result.requests["client_wait_s"] - crowd.delay / 1e9).sum())
     return found

@@ -41,6 +41,11 @@ def failures(store: Store) -> int:
     return int(ask(store, "SELECT count(*) AS n FROM runs WHERE status = 'failed'")["n"][0])
 
 
+def held_back(store: Store) -> bool:
+    """Whether in any run a request was sent later than its client wanted."""
+    return bool(ask(store, "SELECT max(client_wait_s_max) > 0 AS held FROM runs").fillna(False)["held"][0])
+
+
 def as_json(frame: pd.DataFrame) -> str:
     """A frame as a JSON array of objects; what is missing is null."""
     rows: str = frame.to_json(orient="records", date_format="iso", double_precision=15)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sim.ledger import ROWS
 from sim.lives import STATUSES
-from sim.metrics import PERCENTILES
+from sim.metrics import LATENCIES, PERCENTILES
 
 if TYPE_CHECKING:
     from slotstep.sweeps.grid import Kind
@@ -48,11 +48,18 @@ NUMBERS: dict[tuple[str, ...], str] = {
         for kind in ("prompt", "output", "computed", "recomputed", "cached", "padding", "lost")
     },
     ("cache", "hit_rate"): "double",
+    ("rates", "offered_per_s"): "double",
+    ("rates", "offered_by_gaps_per_s"): "double",
     ("rates", "finished_per_s"): "double",
+    ("rates", "finished_by_gaps_per_s"): "double",
     ("rates", "output_tokens_per_s"): "double",
+    ("concurrency", "in_flight_peak"): "int64",
+    ("concurrency", "in_flight_mean"): "double",
+    ("concurrency", "running_peak"): "int64",
+    ("concurrency", "running_mean"): "double",
     **{
         (latency, statistic): kind
-        for latency in ("wait_s", "ttft_s", "tpot_s", "itl_s", "max_itl_s", "e2e_s", "client_wait_s")
+        for latency in (*LATENCIES, "max_itl_s", "client_wait_s")
         for statistic, kind in STATISTICS.items()
     },
 }

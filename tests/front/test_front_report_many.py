@@ -160,6 +160,8 @@ def test_a_search_for_capacity_is_its_answers_its_curve_and_the_ledger_at_the_li
         "scenario": "s",
         "find": "slots",
         "objectives": ["p99 ttft < 1s"],
+        "from": "wanted",
+        "held_back": False,
         "confidence": 0.95,
         "seeds": 8,
         "tolerance": 0.02,

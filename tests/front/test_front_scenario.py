@@ -63,7 +63,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
         },
         "cost": {"unit": "1ms"},
         "policy": "fcfs",
-        "objectives": {},
+        "objectives": {"from": "wanted"},
         "seed": 0,
     }
 

@@ -90,7 +90,7 @@ def test_a_run_of_nothing_prints_dashes():
         occupancy=None,
         slot_steps=account(decode=0, prefill=0),
         slot_seconds=account(decode=0, prefill=0, idle=0),
-        rates={"finished_per_s": None, "output_tokens_per_s": None},
+        rates=dict.fromkeys(a_run()["rates"]),
         tokens_per_slot_step=None,
     )
     assert "-: 0 useful of 0 slot-steps" in printed(summary_table(nothing))

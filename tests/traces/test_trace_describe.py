@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sim.rates import by_gaps, over_span
 from sim.request import SECOND
 from traces import load, statistics
 from traces.describe import describe, workload
@@ -29,15 +30,18 @@ def test_dispersion_is_variance_over_mean_of_the_counts():
 @pytest.mark.parametrize(("law", "cv"), [(Poisson(50), 1.0), (Gamma(50, 3), 3.0)])
 def test_the_rate_and_cv_of_a_renewal_process_are_found(law, cv):
     times = Clock(law, 50, Stream(0, "test")).until(2000 * SECOND)
-    assert statistics.mean_rate(times) == pytest.approx(50, rel=3.9 * cv / math.sqrt(len(times)))
+    assert over_span(times) == pytest.approx(50, rel=3.9 * cv / math.sqrt(len(times)))
     assert statistics.gap_cv(times) == pytest.approx(cv, rel=0.05)
     assert statistics.dispersion(times, 10 * SECOND) == pytest.approx(cv**2, rel=3.9 * math.sqrt(2 / 200))
 
 
 def test_arrivals_without_time_between_them_have_no_rate():
-    assert statistics.mean_rate(at(5, 5)) is None
+    assert over_span(at(5, 5)) is None
+    assert by_gaps(at(5, 5)) is None
+    found = statistics.arrivals(at(0, 1, 2))
+    assert (found["rate"], found["rate_by_gaps"]) == (1.5, 1.0)
     assert statistics.gap_cv(at(5, 5, 5)) is None
-    assert statistics.mean_rate(at()) is None
+    assert over_span(at()) is None
 
 
 @pytest.mark.parametrize("alpha", [1.2, 2.5])
