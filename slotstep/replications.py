@@ -51,6 +51,12 @@ def replicate(
     )
 
 
+def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
+    """What a seed's requests are: when, how long."""
+    made = load(scenario.model_copy(update={"seed": seed}), read_once)
+    return [(request.arrival, request.prompt, request.output) for request in made.requests]
+
+
 def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Run], tuple[str, ...]]:
     """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
     scenarios = [parse({**each, "seed": seed}) for each in settings]
