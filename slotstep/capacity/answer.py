@@ -17,6 +17,7 @@ from slotstep.capacity import search
 from slotstep.capacity.judge import Point, judge
 from slotstep.capacity.objective import Objective
 from slotstep.capacity.trial import Trial, attempt
+from slotstep.replications import drawn
 from slotstep.scenario import parse
 from slotstep.sweeps.backends import compute
 from slotstep.sweeps.work import read_once
@@ -282,9 +283,3 @@ def transformed(workload: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) 
         if value is not None and not (key == "scale_rate" and value == 1):
             steps.append({key: value})
     return {**kept, "transforms": [*steps, *more]}
-
-
-def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
-    """What a seed's requests are: when, how long."""
-    made = load(scenario.model_copy(update={"seed": seed}), read_once)
-    return [(request.arrival, request.prompt, request.output) for request in made.requests]
