@@ -33,7 +33,7 @@ from sim.service import Transfer, serve
 from sim.sessions import counts
 from sim.static import StaticScheduler
 from sim.station import Pool
-from slotstep import failures, profiles, warmth
+from slotstep import failures, large, profiles, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts
 from slotstep.plain import plain, written
@@ -79,7 +79,8 @@ def run(
     warm_up(scenario, caches, alike)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, gcd(*(each.page_size for each in engines)))
-    logs, trail = operate(scenario, stations, senders, progress)
+    with large.stopping(scenario):
+        logs, trail = operate(scenario, stations, senders, progress)
     return Result(
         scenario,
         logs,
@@ -122,7 +123,8 @@ def operate(
     priced = [[(made, usual if each is scenario else cost(each)) for each, made in members] for members in stations]
     before_each = [router(scenario, station) for station in cluster.stations]
     if cluster.plain and again is None:
-        return simulate_cluster(senders, priced[0], before_each[0], scenario.engine.macro, progress), None
+        macro, bounds = scenario.engine.macro, large.bounds(scenario)
+        return simulate_cluster(senders, priced[0], before_each[0], macro, progress, bounds), None
     served = serve(
         senders,
         [Pool(members, before) for members, before in zip(priced, before_each, strict=True)],
@@ -131,6 +133,7 @@ def operate(
         transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
         macro=scenario.engine.macro,
         progress=progress,
+        bounds=large.bounds(scenario),
     )
     return served.logs, served.trail
 

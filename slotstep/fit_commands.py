@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slotstep import fit_text
+from slotstep.permission import Yes, permitted
 
 if TYPE_CHECKING:
     from calibrate.from_log import LogFit
@@ -118,12 +119,13 @@ def from_log(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the starts and of the bootstrap.")] = 0,
     as_json: AsJson = False,
+    yes: Yes = False,
 ) -> None:
     """Fit a roofline to measured requests: the coefficients whose simulation has their latencies."""
     from slotstep import measured, provenance
 
     of = provenance.said(about or (), out)
-    runs = measured.runs(measurements, scenario, settings or ())
+    runs = measured.runs(measurements, scenario, permitted(settings, yes))
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from slotstep.permission import Yes, permitted
 from slotstep.replay_commands import AsJson, Attention, DeviceName, DTypeName, Fraction, Settings, Weights, options
 
-OF_MEASUREMENTS = {"measurements", "scenario", "profile", "settings", "out", "as_json"}
+OF_MEASUREMENTS = {"measurements", "scenario", "profile", "settings", "out", "as_json", "yes"}
 
 
 def validate(
@@ -54,6 +55,7 @@ def validate(
         Path | None, typer.Option("--out", metavar="DIR", help="Write the measurement, profile and errors here.")
     ] = None,
     as_json: AsJson = False,
+    yes: Yes = False,
 ) -> None:
     """Compare a prediction with measured runs, or with a replay on this machine.
 
@@ -72,10 +74,11 @@ def validate(
     if measurements:
         from slotstep.validation_text import validate_measurements
 
-        validate_measurements(measurements, scenario, profile, settings or (), out, as_json)
+        validate_measurements(measurements, scenario, profile, permitted(settings, yes), out, as_json)
         return
     assert replay is not None
     from slotstep.trial_commands import validate_replay
 
     chosen = options(device, dtype, attention, memory_fraction, weights)
-    validate_replay(scenario, replay, settings, clock, tolerance, rounds, seconds, out, as_json, **chosen)
+    allowed = permitted(settings, yes)
+    validate_replay(scenario, replay, allowed, clock, tolerance, rounds, seconds, out, as_json, **chosen)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
+from slotstep import large
 from slotstep.plain import plain
 from traces import pipeline, registry, synthetic, transforms
 from traces import requests as listed
@@ -48,7 +49,9 @@ def requests(scenario: Scenario) -> list[Request]:
 
 def load(scenario: Scenario, read: Reader | None = None) -> Made:
     """The same with the remarks of those who read the traces; `read` in the place of `replayed`, if given."""
-    return make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
+    made = make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
+    large.check_requests(scenario, made.requests)
+    return made
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
@@ -104,7 +107,7 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
-            drawn = synthetic.generate(spec, seed)
+            drawn = synthetic.generate(spec, seed, scenario.allow_large)
             return Made(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
         return Made(listed.parse([line.model_dump(exclude_none=True) for line in lines]))

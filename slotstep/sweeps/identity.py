@@ -28,13 +28,18 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     Raises OSError for a trace or a cache that cannot be read.
     """
     content = {
-        "scenario": {**settings, "workload": by_content(settings["workload"])},
+        "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
         "warm": digest(Path(warm)) if (warm := settings["engine"].get("warm")) else None,
         "policies": {module: digest(path) for module, path in foreign(settings["policy"])},
         "axes": dict(axes),
         "code": code(),
     }
     return named(content)
+
+
+def without_permission(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved scenario but for `allow_large`: it says that a run may be large, and changes nothing in it."""
+    return {key: value for key, value in settings.items() if key != "allow_large"}
 
 
 def named(content: Mapping[str, Any]) -> str:
