@@ -28,6 +28,8 @@ MOST_STEPS = 30_000_000
 """Steps of one run, a minute or two and 3 GB."""
 MOST_PLANS = 2_000_000
 """Steps known beforehand that each have a plan of their own: chunks of prompts, all steps with macro: false."""
+MOST_NUMBERED = 10_000_000
+"""Pages of an engine on which requests are replayed: there each has a number."""
 MOST_RUNS = 100_000
 """Runs of one sweep or comparison, seeds included."""
 RUN = Bounds(steps=MOST_STEPS, batches=10_000_000, retries=300_000, failures=50_000)
@@ -45,6 +47,14 @@ def check(scenario: Scenario) -> None:
         for machine in machines(scenario):
             if machine.page_size > LARGEST_PAGE and machine.memory == "paged":
                 raise TooLarge(f"engine.page_size is {machine.page_size:,}", LARGEST_PAGE)
+
+
+def check_replay(scenario: Scenario) -> None:
+    """Raise TooLarge for more pages than can be numbered."""
+    pages = scenario.engine.pages
+    if pages > MOST_NUMBERED and not scenario.allow_large:
+        with scenario.blamed(""):
+            raise TooLarge(f"engine.pages is {pages:,}, and a replay numbers them", MOST_NUMBERED)
 
 
 def check_runs(what: str, runs: int, allow_large: bool) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 import slotstep
 from slotstep import cli, document, large
+from slotstep.sweeps import grid
+from slotstep.sweeps.sweep import name_of
 from traces.errors import BadInput
 
 TINY = {"workload": {"requests": [{"prompt": 10, "output": 10}]}, "cost": {"unit": "6ms"}}
@@ -144,6 +146,28 @@ def test_aliases_that_stand_for_more_than_anybody_wrote_are_refused(tmp_path):
 
 def test_few_aliases_are_read_as_what_they_stand_for():
     assert document.parse("{a: &a [1, 2], b: *a, c: {<<: {d: *a}}}") == {"a": [1, 2], "b": [1, 2], "c": {"d": [1, 2]}}
+
+
+def test_a_replay_numbers_no_more_pages_than_there_is_memory_for(tmp_path, capsys):
+    file = tmp_path / "wide.yaml"
+    file.write_text(document.dump({**TINY, "engine": {"pages": 10**9}}))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", str(file), "--model", "synthetic"])
+    assert ended.value.code == 2
+    assert "engine.pages is 1,000,000,000, and a replay numbers them; expected at most" in capsys.readouterr().err
+
+
+def test_runs_of_a_sweep_and_seeds_are_counted_before_the_first():
+    with pytest.raises(BadInput, match="grid: 1,000,000,000 runs; expected at most 100,000, or --yes"):
+        grid.read({"scenario": TINY, "seeds": 10**9})
+    with pytest.raises(BadInput, match="seeds: 2,000,000,000 runs; expected at most 100,000"):
+        slotstep.replicate(slotstep.parse(TINY), ["fcfs", "sjf"], 10**9)
+
+
+def test_yes_is_no_part_of_what_names_the_run_of_a_sweep():
+    plain, allowed = (grid.read({"scenario": TINY, "seeds": 2}, allow_large=each) for each in (False, True))
+    assert [point.scenario.allow_large for point in allowed.points] == [True, True]
+    assert [name_of(point) for point in plain.points] == [name_of(point) for point in allowed.points]
 
 
 COMMANDS = [["run"], ["compare", "--policies", "fcfs,sjf"], ["capacity", "--slo", "p99 ttft < 1s"]]
