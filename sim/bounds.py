@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
@@ -129,7 +130,10 @@ def run_to_end(
         for _ in range(EVERY):
             if due > LATEST:
                 raise watch.stopped("time", due, env.now)  # type: ignore[arg-type]  # an integer, as every delay
-            env.step()
+            try:
+                env.step()
+            except (OverflowError, struct.error):  # a time that 64 bits do not hold
+                raise watch.stopped("time", 0, env.now) from None
             if (due := env.peek()) == inf:
                 break
         watch.look(env.now, EVERY)

@@ -124,8 +124,10 @@ def test_steps_of_a_run_are_bounded_where_they_are_not_known_before(monkeypatch)
 
 
 def test_a_run_does_not_go_on_after_146_years():
-    line = refused({**TINY, "cost": {"unit": "200000h"}})
-    assert "the run goes on after 146 years of its own time" in line
+    pools = {"prefill": {}, "decode": {}, "transfer": {"per_token": "2562047h"}}
+    affine = {"affine": {"per_context_token": "2562047h"}}
+    for part in ({"cost": {"unit": "200000h"}}, {"cost": affine}, {"cluster": pools}):
+        assert "the run goes on after 146 years of its own time" in refused({**TINY, **part})
 
 
 NINE_TIMES = "{after}: &{after} [*{name}, *{name}, *{name}, *{name}, *{name}, *{name}, *{name}, *{name}, *{name}]\n"

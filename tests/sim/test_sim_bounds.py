@@ -10,7 +10,7 @@ from sim import bounds
 from sim.bounds import LATEST, Bounds, Stopped
 from sim.clients import ClosedLoop
 from sim.cluster import simulate
-from sim.cost import Unit
+from sim.cost import Affine, Unit
 from sim.events import Kind
 from sim.outages import Outages
 from sim.service import serve
@@ -101,3 +101,13 @@ def test_a_page_may_be_longer_than_any_run_of_steps():
     assert wide.sha256() == run(requests, engine(slots=5, page_size=4096), macro=False).sha256()
     tight = [run(requests, engine(slots=5, page_size=1000, pages=6), macro=macro).sha256() for macro in (True, False)]
     assert tight[0] == tight[1]
+
+
+@pytest.mark.parametrize("macro", [True, False])
+@pytest.mark.parametrize("tokens", [3, 200])
+def test_steps_that_64_bits_do_not_hold_are_beyond_the_last_instant(tokens, macro):
+    endless = Affine(per_context_token=1e17)
+    found = stopped([job("a", tokens, prompt=100)], engine(slots=1), endless, macro=macro)
+    assert (found.what, found.ended) == ("time", 0)
+    tail = [job("a", 1), job("b", tokens, prompt=90)]
+    assert stopped(tail, engine(slots=2, budget=1), Affine(base=1, per_chunk_work=9e17), macro=macro).ended <= 1
