@@ -83,6 +83,8 @@ def parse(text: bytes | str, name: str, source: str) -> Profile:
     """
     try:
         content = yaml.load(text, Loader=Loader)
+    except RecursionError:
+        raise ValueError(f"{source}: invalid YAML: values inside values, more than can be read") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{source}: invalid YAML: {' '.join(str(error).split())}") from None
     try:
@@ -118,7 +120,13 @@ def plain(value: Any) -> Any:
 
 
 class Loader(yaml.SafeLoader):
-    """Plain YAML that refuses a key given twice."""
+    """Plain YAML that refuses a key given twice, and aliases: a few of them can stand for any number of values."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # PyYAML's stubs lack it
+            raise yaml.MarkedYAMLError(problem="found an alias; expected the value itself", problem_mark=mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = [key.value for key, _ in node.value]

@@ -9,7 +9,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,17 +28,18 @@ def atomically(path: Path, through: Path | None = None) -> Iterator[Path]:
     """
     temporary = (through or path.parent) / f".{path.stem}.{uuid.uuid4().hex}{path.suffix}"
     try:
-        temporary.open("xb").close()
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    try:
+        try:
+            temporary.open("xb").close()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         yield temporary
         try:
             os.replace(temporary, path)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def write_bytes(path: Path, content: bytes) -> Path:

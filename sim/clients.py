@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 
 from sim.agenda import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
 from sim.events import Kind
@@ -137,14 +139,19 @@ class ClosedLoop(Clients):
         self.think: Iterator[Nanoseconds] = iter(think)
 
     def begin(self) -> None:
-        """All clients send at once."""
-        for _ in range(self.clients):
-            self.agenda.after(0, ARRIVAL, self.send_next)
+        """All clients send at once; those for whom there is no request never do."""
+        for request in islice(self.requests, self.clients):
+            self.agenda.after(0, ARRIVAL, partial(self.send_now, request))
 
     def send_next(self, _: object) -> None:
         """A client sends the next request, if there is one."""
         request = next(self.requests, None)
-        if request is not None and not self.send(replace(request, arrival=self.agenda.now)):
+        if request is not None:
+            self.send_now(request)
+
+    def send_now(self, request: Request, _: object = None) -> None:
+        """A client sends this request."""
+        if not self.send(replace(request, arrival=self.agenda.now)):
             self.reflect()
 
     def ended(self, seq: Sequence) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
 from typing import Protocol
 
+from sim.bounds import NONE, Bounds, run_to_end
 from sim.clients import Clients, OpenLoop, set_limits
 from sim.cost import StepCost
 from sim.events import EventLog
@@ -103,14 +104,16 @@ def simulate(
     cost: StepCost,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
+    bounds: Bounds = NONE,
 ) -> EventLog:
     """Run one engine to the end of the last request; returns the log.
 
     Requests come in order of arrival, each on its schedule, or from clients that react to what becomes of them.
     `macro=False` makes every step an event of its own: the reference, slower, with the same log.
-    `progress` is told now and then how many requests have ended.
+    `progress` is told now and then how many requests have ended. Raises `sim.bounds.Stopped` for a run beyond its
+    bounds, and for one that makes no progress.
     """
-    return simulate_cluster(requests, [(scheduler, cost)], First(), macro, progress)[0]
+    return simulate_cluster(requests, [(scheduler, cost)], First(), macro, progress, bounds)[0]
 
 
 def simulate_cluster(
@@ -119,6 +122,7 @@ def simulate_cluster(
     router: Router,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
+    bounds: Bounds = NONE,
 ) -> list[EventLog]:
     """Run several engines behind a router, in one virtual time; returns a log for each, in their order.
 
@@ -131,20 +135,7 @@ def simulate_cluster(
         gateway.add(scheduler, cost, macro)
     logs = [replica.scheduler.log for replica in gateway.replicas]
     clients.start(env, gateway.send)
-    if progress is None:
-        env.run()
-    else:
-        report_while_running(env, logs, progress)
+    run_to_end(env, logs, bounds=bounds, progress=progress)
     for replica in gateway.replicas:
         replica.scheduler.check()
     return logs
-
-
-def report_while_running(env: Clock, logs: list[EventLog], progress: Callable[[int], None]) -> None:
-    """Run to the end, and tell `progress` whenever another thousand events have passed."""
-    while env.peek() != float("inf"):
-        for _ in range(1000):
-            if env.peek() == float("inf"):
-                break
-            env.step()
-        progress(sum(log.ended for log in logs))

@@ -22,6 +22,8 @@ import numpy as np
 
 from sim.request import Nanoseconds
 
+TOO_LONG = 2.0**63
+"""Nanoseconds that 64 bits do not hold."""
 SHORT_RUN = 16
 """Runs up to this long are faster in plain Python than in numpy; both give the same numbers."""
 
@@ -185,6 +187,8 @@ class Curve(ABC):
             exact += self.per_page * np.fromiter(accumulate(growth[1:], initial=shape.pages), np.float64, steps)
         np.rint(exact, out=exact)
         np.maximum(exact, least, out=exact)
+        if exact[-1] >= TOO_LONG:
+            raise OverflowError("a step lasts longer than 292 years")
         return array("q", exact.astype(np.int64).tobytes())
 
     def moved(self, shape: Shape) -> float:

@@ -104,6 +104,8 @@ class Decoders:
         at = (self.step + 1) % self.page_size
         if at + steps <= self.page_size:
             return self.pages_needed[at : at + steps]
+        if steps <= self.page_size:
+            return self.pages_needed[at:] + self.pages_needed[: at + steps - self.page_size]
         cycle = self.pages_needed[at:] + self.pages_needed[:at]
         return (cycle * (steps // self.page_size + 1))[:steps]
 
@@ -113,7 +115,7 @@ class Decoders:
             return most
         cycles, pages = divmod(pages, self.count)
         steps = cycles * self.page_size
-        for need in self.pages_ahead(self.page_size):
+        for need in self.pages_ahead(min(self.page_size, most - steps)):
             pages -= need
             if pages < 0:
                 break

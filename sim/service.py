@@ -12,8 +12,8 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 
 from sim.agenda import ARRIVAL, CANCELLATION, TIMEOUT
+from sim.bounds import NONE, Bounds, run_to_end
 from sim.clients import Clients, OpenLoop
-from sim.cluster import report_while_running
 from sim.crash import Crash
 from sim.events import EventLog, Kind
 from sim.outages import Breakdowns, Counting, Outages
@@ -165,6 +165,7 @@ class Service:
         """Its client has waited long enough, and has sent it again."""
         if not journey.over:
             journey.attempt += 1
+            self.trail.retries += 1
             self.attempt(journey)
 
     def close(self, journey: Journey, kind: Kind, reason: str = "") -> None:
@@ -305,6 +306,7 @@ def serve(
     transfer: Transfer | None = None,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
+    bounds: Bounds = NONE,
 ) -> Run:
     """Run a service to the end of the last request.
 
@@ -323,9 +325,6 @@ def serve(
     service = Service(env, clients, pools, retry, outages, transfer, macro)
     logs = [replica.scheduler.log for replica in service.replicas]
     clients.start(service.agenda, service.send)
-    if progress is None:
-        env.run()
-    else:
-        report_while_running(env, logs, progress)
+    run_to_end(env, logs, service.trail, bounds, progress)
     service.check()
     return Run(logs, service.trail)

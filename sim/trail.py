@@ -35,6 +35,7 @@ class Trail:
     holds      (journey, since, until): it waited at the router, because no replica was up
     transfers  (journey, since, until, positions): its KV was on the way to the pool that decodes
     outages    (replica, start of the step that was cut, failure, restart)
+    retries    how often a client has sent a request again
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class Trail:
         self.holds = bytearray()
         self.transfers = bytearray()
         self.outages = bytearray()
+        self.retries = 0
 
     def open(self, request: Request, now: Nanoseconds) -> int:
         """A request is sent for the first time; returns the number of its journey."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slotstep.permission import Yes, permitted
+
 if TYPE_CHECKING:
     from slotstep.capacity.answer import Variant
     from slotstep.capacity.judge import Point
@@ -65,6 +67,7 @@ def capacity(
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once; as many as there are cores.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Find how much a scenario bears within objectives, with what confidence, and what binds."""
     from reports import capacity as report
@@ -76,7 +79,7 @@ def capacity(
     from slotstep.scenario import load
 
     question = answer.Question(
-        scenario=load(scenario, settings or (), trace),
+        scenario=load(scenario, permitted(settings, yes), trace),
         find=find.value,
         objectives=tuple(parse(text) for text in slo or ()),
         policies=listed("--policies", policies),

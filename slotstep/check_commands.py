@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slotstep.permission import Yes, permitted
+
 if TYPE_CHECKING:
     from slotstep.baseline import Baseline
 
@@ -25,6 +27,7 @@ def check(
     ] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here too.")] = None,
     github: Annotated[bool, typer.Option("--github", help="Mark differences in a GitHub workflow's run.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Run the scenarios of a baseline and compare their metrics with the recorded ones.
 
@@ -38,7 +41,8 @@ def check(
         from traces.errors import BadInput
 
         raise BadInput("--update with --set: would record what the scenarios do not give; expected one of them")
-    found = outcomes(chosen(baselines.read(baseline), baseline, only or []), baseline.parent, settings or ())
+    checked = chosen(baselines.read(baseline), baseline, only or [])
+    found = outcomes(checked, baseline.parent, permitted(settings, yes))
     print(checks.text(found), flush=True)
     text = baseline.read_text("utf-8-sig")
     if junit is not None:

@@ -30,6 +30,7 @@ from slotstep import (
     validate_commands,
     watch_commands,
 )
+from slotstep.permission import Yes, permitted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,6 +61,9 @@ sweep_commands.register(app)
 app.command()(study_commands.study)
 capacity_commands.register(app)
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, by a shell's convention."""
+
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]
 Settings = Annotated[
     list[str] | None,
@@ -82,7 +86,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0, 2 for bad input, 1 for a fault of slotstep's own."""
+    """Run the command line and exit: 0, 2 for bad input, 130 on Ctrl-C, 1 for a fault of slotstep's own."""
     from traces.errors import BadInput
 
     try:
@@ -91,6 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            print("interrupted", file=sys.stderr)
+        raise
 
 
 def refuse(reason: str) -> None:
@@ -130,9 +138,10 @@ def run(
         Path | None,
         typer.Option("--openmetrics", metavar="FILE", help="Write its counters as a running engine shows them."),
     ] = None,
+    yes: Yes = False,
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
-    loaded = open_scenario(scenario, settings, trace)
+    loaded = open_scenario(scenario, permitted(settings, yes), trace)
     if policy is not None:
         loaded = loaded.with_policy(policy)
     (result,) = simulate([loaded], [*([out] if out else []), *([openmetrics.parent] if openmetrics else [])])
@@ -170,11 +179,12 @@ def compare(
         typer.Option(min=2, help="Repeat on so many seeds, and say what is more than luck: intervals and verdicts."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Seeds at once; as many as there are cores.")] = None,
+    yes: Yes = False,
 ) -> None:
     """Simulate several policies on the same requests and compare them."""
     from slotstep.result import save_all
 
-    loaded = open_scenario(scenario, settings, trace)
+    loaded = open_scenario(scenario, permitted(settings, yes), trace)
     names = policy_names(policies)
     if seeds is not None:
         replicate(loaded, names, seeds, jobs, out, as_json)

@@ -19,6 +19,9 @@ from traces.errors import BadInput
 
 Mapping = dict[str, Any]
 
+MOST_COPIES = 1_000_000
+"""Values that aliases may add to those that are written."""
+
 PLAIN_SCALARS = {
     "tag:yaml.org,2002:bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
     "tag:yaml.org,2002:int": (r"[-+]?[0-9][0-9_]*", "-+0123456789"),
@@ -99,9 +102,32 @@ def parse(text: str) -> Any:
     """The one YAML document in `text` as plain Python values; raises yaml.YAMLError."""
     loader = Loader(text)
     try:
-        return loader.get_single_data()
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        count_copies(node)
+        return loader.construct_document(node)
+    except RecursionError:
+        raise yaml.MarkedYAMLError(problem="values inside values, more than can be read") from None
     finally:
         loader.dispose()
+
+
+def count_copies(document: yaml.Node) -> None:
+    """Raise yaml.MarkedYAMLError for aliases that stand for more than MOST_COPIES values in all."""
+    sizes: dict[yaml.Node, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        if node not in sizes:
+            sizes[node] = 0  # what it counts for inside itself, which its construction refuses
+            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+            inner = (part for entry in parts for part in (entry if isinstance(entry, tuple) else (entry,)))
+            sizes[node] = 1 + sum(map(size, inner))
+        return sizes[node]
+
+    copies = size(document) - len(sizes)
+    if copies > MOST_COPIES:
+        raise yaml.MarkedYAMLError(problem=f"its aliases stand for more than {MOST_COPIES:,} values")
 
 
 def dump(document: Mapping) -> str:

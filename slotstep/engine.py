@@ -34,7 +34,7 @@ from sim.service import Transfer, serve
 from sim.sessions import counts
 from sim.static import StaticScheduler
 from sim.station import Pool
-from slotstep import failures, profiles, units, warmth
+from slotstep import failures, large, profiles, units, warmth
 from slotstep.crowd import clients, limited
 from slotstep.fields import parts
 from slotstep.fleet import POOLS
@@ -84,7 +84,8 @@ def run(
     block_size = gcd(scenario.engine.page_size, *(each.page_size for each in engines))
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, block_size)
-    logs, trail = operate(scenario, stations, senders, progress, price)
+    with large.stopping(scenario):
+        logs, trail = operate(scenario, stations, senders, progress, price)
     return Result(
         scenario,
         logs,
@@ -128,7 +129,7 @@ def operate(
     before_each = [router(scenario, station) for station in cluster.stations]
     macro = all(each.macro for each in cluster.engines(scenario.engine))
     if cluster.plain and again is None:
-        return simulate_cluster(senders, priced[0], before_each[0], macro, progress), None
+        return simulate_cluster(senders, priced[0], before_each[0], macro, progress, large.bounds(scenario)), None
     served = serve(
         senders,
         [Pool(members, before) for members, before in zip(priced, before_each, strict=True)],
@@ -137,6 +138,7 @@ def operate(
         transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
         macro=macro,
         progress=progress,
+        bounds=large.bounds(scenario),
     )
     return served.logs, served.trail
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slotstep import fit_text
+from slotstep.permission import Yes, permitted
 
 if TYPE_CHECKING:
     from calibrate.from_log import LogFit
@@ -128,12 +129,13 @@ def from_log(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the starts and of the bootstrap.")] = 0,
     as_json: AsJson = False,
+    yes: Yes = False,
 ) -> None:
     """Fit a roofline, or some terms of any cost, to measured requests: to what gives a simulation their latencies."""
     from slotstep import engine, measured, provenance, repeating
 
     of = provenance.said(about or (), None if free else out)
-    runs = measured.runs(measurements, scenario, settings or (), prompts)
+    runs = measured.runs(measurements, scenario, permitted(settings, yes), prompts)
     for remark in (*measured.remarks(runs), *repeating.hints(runs)):
         print(remark, file=sys.stderr)
     kept = engine.profile(runs[0].scenario) if free else None

@@ -20,7 +20,7 @@ from calibrate.prompts import prompts
 from sim.prefix import PrefixPool
 from sim.request import Request
 from sim.sessions import counts
-from slotstep import engine
+from slotstep import engine, large
 from slotstep.crowd import clients, limited
 from slotstep.result import Result
 from slotstep.workload import Made
@@ -80,6 +80,7 @@ def opened(
     """
     with as_bad_input():
         fits(scenario)
+        large.check_replay(scenario)
         size, pages = scenario.engine.page_size, scenario.engine.pages
         longest = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
         host = 4 * pages if scenario.engine.preemption == "swap" else 0

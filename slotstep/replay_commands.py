@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from slotstep.permission import Yes, permitted
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -72,6 +74,7 @@ def replay(
     weights: Weights = None,
     out: Folder = None,
     as_json: AsJson = False,
+    yes: Yes = False,
 ) -> None:
     """Serve a scenario with a real engine and say where its slots, pages and time went."""
     from slotstep import cli, live
@@ -79,7 +82,7 @@ def replay(
     from slotstep.result import prepare
     from slotstep.workload import load
 
-    loaded = cli.open_scenario(scenario, settings, None)
+    loaded = cli.open_scenario(scenario, permitted(settings, yes), None)
     loaded = loaded if policy is None else loaded.with_policy(policy)
     made = load(loaded)
     if out is not None:

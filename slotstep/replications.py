@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports.statistics.replications import LATENCIES, Replications, Run
-from slotstep import engine
+from slotstep import engine, large
 from slotstep.result import Result
 from slotstep.scenario import parse
 from slotstep.sweeps.backends import compute
@@ -32,6 +32,7 @@ def replicate(
     drawn, neither requests nor by a policy, a router or clients: the runs of all seeds are one run then.
     """
     scenarios = [scenario.with_policy(name) for name in policies]
+    large.check_runs("seeds", seeds * len(policies), scenario.allow_large)
     numbers = tuple(range(scenario.seed, scenario.seed + seeds))
     settings = [each.resolved() for each in scenarios]
     found: dict[int, list[Run]] = {}

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr, ValidationError, model_validator
 
-from slotstep import document, engine, fleet, preset
+from slotstep import document, engine, fleet, large, preset
 from slotstep.complaints import complaint
 from slotstep.crowd import Crowd, Limits
-from slotstep.fields import Label, Section, Seed
+from slotstep.fields import Label, Section, Seed, Truth
 from slotstep.fleet import Cluster
 from slotstep.machine import Engine
 from slotstep.sections import SOURCES, TRACE_OPTIONS, Cost, Measure, Objectives, PolicyChoice, Workload
@@ -40,6 +40,7 @@ class Scenario(Section):
     objectives: Objectives = Objectives()
     measure: Measure | None = None
     seed: Seed = 0
+    allow_large: Truth = False
 
     _source: str = PrivateAttr("scenario")
     _written: Scenario | None = PrivateAttr(None)
@@ -111,12 +112,14 @@ class Scenario(Section):
         engine.check_replicas(other)
         return other
 
-    def run(self, policy: str | None = None) -> Result:
+    def run(self, policy: str | None = None, allow_large: bool = False) -> Result:
         """Simulate this scenario, under the policy named `policy` if one is given.
 
-        Raises BadInput for a policy that does not exist or requests that cannot be read.
+        Raises BadInput for a policy that does not exist or requests that cannot be read, for a run that makes no
+        progress and, unless `allow_large`, one that is larger than is taken for meant (`slotstep.large`).
         """
-        return engine.run(self if policy is None else self.with_policy(policy))
+        chosen = self if policy is None else self.with_policy(policy)
+        return engine.run(chosen.model_copy(update={"allow_large": True}) if allow_large else chosen)
 
     @contextmanager
     def blamed(self, key: str) -> Iterator[None]:
@@ -130,12 +133,14 @@ class Scenario(Section):
             raise BadInput(f"{self._source}: {key}{error}") from error
 
 
-def load(path: str | Path, overrides: Iterable[str] = (), trace: str | Path | None = None) -> Scenario:
+def load(
+    path: str | Path, overrides: Iterable[str] = (), trace: str | Path | None = None, allow_large: bool = False
+) -> Scenario:
     """The scenario in the YAML file `path`, with KEY=VALUE `overrides` applied and its requests from `trace`.
 
     `trace` takes the place of the workload's source and keeps what is done to the requests; it is read as
     the kind of trace that the scenario names, or found out if its workload is no trace. File names in the
-    scenario and its overrides are relative to its folder, `trace` to the present one.
+    scenario and its overrides are relative to its folder, `trace` to the present one. `allow_large` as in `parse`.
 
     Raises BadInput, one line with file and key, for a file that cannot be read and for what is wrong in it.
     """
@@ -144,22 +149,29 @@ def load(path: str | Path, overrides: Iterable[str] = (), trace: str | Path | No
     document.override(mapping, overrides)
     if trace is not None:
         read_from(Path(trace), mapping)
-    return parse(mapping, source=str(path), folder=path.parent, name=path.stem)
+    return parse(mapping, str(path), path.parent, path.stem, allow_large)
 
 
 def parse(
-    mapping: Mapping[str, Any], source: str = "scenario", folder: Path | None = None, name: str = "scenario"
+    mapping: Mapping[str, Any],
+    source: str = "scenario",
+    folder: Path | None = None,
+    name: str = "scenario",
+    allow_large: bool = False,
 ) -> Scenario:
     """A checked scenario from a mapping of plain values; `source` begins its error messages.
 
     `folder` is where relative file names start (default: the present one), `name` is used if it has none.
+    `allow_large` lifts the limits of `slotstep.large`, as the key of that name does.
     Raises BadInput, one line with `source` and key.
     """
+    given = {"name": name, **mapping, **({"allow_large": True} if allow_large else {})}
     try:
-        scenario = Scenario.model_validate({"name": name, **mapping}, context={"folder": folder or Path()})
+        scenario = Scenario.model_validate(given, context={"folder": folder or Path()})
     except ValidationError as error:
         raise BadInput(f"{source}: {complaint(error, Scenario, spelling(mapping))}") from None
     scenario._source = source
+    large.check(scenario)
     pinned = scenario.pinned()
     pinned._written = scenario
     engine.check(pinned)

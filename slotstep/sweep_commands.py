@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slotstep.permission import Yes
+
 if TYPE_CHECKING:
     from slotstep.sweeps.sweep import Tally
 
@@ -47,6 +49,7 @@ def sweep(
         int | None, typer.Option(min=1, help="Runs at once; as many as there are cores if not given.")
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what is there as failed.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Run every point of a grid that is not in DIR yet; each is written as it ends."""
     from slotstep.sweeps import grid as grids
@@ -54,7 +57,7 @@ def sweep(
 
     with Progress() as progress:
         sweeps.sweep(
-            grids.load(grid), out, backend=backend, address=address, jobs=jobs, retry=retry, progress=progress
+            grids.load(grid, yes), out, backend=backend, address=address, jobs=jobs, retry=retry, progress=progress
         )
     tally = progress.tally
     assert tally is not None

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from slotstep.permission import Yes, permitted
+
 if TYPE_CHECKING:
     from traces.fit import Fitted
     from traces.table import Trace
@@ -112,6 +114,7 @@ def generate(
     out: Annotated[Path, typer.Argument(help="The file to write.")],
     settings: Settings = None,
     to: To = None,
+    yes: Yes = False,
 ) -> None:
     """Write the requests of a scenario as a trace."""
     from slotstep import workload
@@ -119,7 +122,7 @@ def generate(
     from traces import writers
     from traces.tabulate import tabulate
 
-    loaded = load(scenario, settings or ())
+    loaded = load(scenario, permitted(settings, yes))
     made = workload.load(loaded)
     trace, lost = tabulate(made.requests, made.sessions, str(scenario))
     account([*made.remarks, *lost, *writers.write(trace, out, to)], out)

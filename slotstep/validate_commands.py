@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 import typer
 
 from slotstep.fit_commands import Prompts
+from slotstep.permission import Yes, permitted
 from slotstep.replay_commands import AsJson, Attention, DeviceName, DTypeName, Fraction, Settings, Weights, options
 
-OF_MEASUREMENTS = {"measurements", "scenario", "profile", "prompts", "settings", "out", "as_json"}
+OF_MEASUREMENTS = {"measurements", "scenario", "profile", "prompts", "settings", "out", "as_json", "yes"}
 
 
 def validate(
@@ -57,6 +58,7 @@ def validate(
         Path | None, typer.Option("--out", metavar="DIR", help="Write the measurement, profile and errors here.")
     ] = None,
     as_json: AsJson = False,
+    yes: Yes = False,
 ) -> None:
     """Compare a prediction with measured runs, with measured statistics, or with a replay on this machine.
 
@@ -86,10 +88,11 @@ def validate(
     if measurements:
         from slotstep.validation_text import validate_measurements
 
-        validate_measurements(measurements, scenario, profile, settings or (), prompts, out, as_json)
+        validate_measurements(measurements, scenario, profile, permitted(settings, yes), prompts, out, as_json)
         return
     assert replay is not None
     from slotstep.trial_commands import validate_replay
 
     chosen = options(device, dtype, attention, memory_fraction, weights)
-    validate_replay(scenario, replay, settings, clock, tolerance, rounds, seconds, out, as_json, **chosen)
+    allowed = permitted(settings, yes)
+    validate_replay(scenario, replay, allowed, clock, tolerance, rounds, seconds, out, as_json, **chosen)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
+from slotstep import large
 from slotstep.plain import plain
 from traces import pipeline, registry, synthetic, transforms
 from traces import requests as listed
@@ -57,6 +58,7 @@ def load(scenario: Scenario, read: Reader | None = None) -> Made:
     if not made.timed and not closed:
         with scenario.blamed("workload."):
             raise untimed(scenario.workload, ", or clients.closed, which use none")
+    large.check_requests(scenario, made.requests)
     return made
 
 
@@ -125,7 +127,7 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
-            drawn = synthetic.generate(spec, seed)
+            drawn = synthetic.generate(spec, seed, scenario.allow_large)
             return Made(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
         return Made(listed.parse([line.model_dump(exclude_none=True) for line in lines]))

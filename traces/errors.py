@@ -18,6 +18,13 @@ class BadInput(ValueError):  # noqa: N818 - the name every layer knows it by
         return BadInput(f"{where}.{self}")
 
 
+class TooLarge(BadInput):
+    """More than is taken for meant, at least `limit` of it; whoever does mean it can say so."""
+
+    def __init__(self, found: str, limit: int) -> None:
+        super().__init__(f"{found}; expected at most {limit:,}, or --yes (in Python allow_large=True)")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name closest in spelling to `name`."""
     return difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)[0]

@@ -19,6 +19,7 @@ from traces.synthetic.arrivals import Arrivals, Clock
 from traces.synthetic.streams import Stream
 
 CONTENT = ("prompt", "output", "max_output", "declared", "tokens", "blocks", "block_size", "adapter")
+MOST_STRETCHES = 1_000_000
 
 
 def scale_rate(requests: Sequence[Request], factor: float) -> list[Request]:
@@ -104,13 +105,15 @@ def resample(requests: Sequence[Request], length: Nanoseconds, stream: Stream) -
     where it reaches the end, so each request is as likely as any other; what lies together within `length` stays
     together. As many stretches as fit the time from 0 to the last arrival, at least one. The request `a` in the
     third stretch is `a#3`, and so is its session: one that is cut by an end is another beyond it.
-    Raises BadInput for a length below 1 ns, or when no request is left.
+    Raises BadInput for a length below 1 ns, for more than MOST_STRETCHES, or when no request is left.
     """
     whole_within("resample", length, least=1, most=LATEST)
     span = requests[-1].arrival + 1 if requests else 1
     arrivals = [request.arrival for request in requests]
     length = min(length, span)
     stretches = max(round(span / length), 1)
+    if stretches > MOST_STRETCHES:
+        raise BadInput(f"resample is {length} ns, for {stretches:,} stretches; expected at most {MOST_STRETCHES:,}")
     starts = stream.generator().integers(0, span, stretches).tolist()
     drawn = []
     for place, start in enumerate(starts):

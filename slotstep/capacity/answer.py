@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from calibrate.profile import Profile
-from slotstep import engine, fleet, units
+from slotstep import engine, fleet, large, units
 from slotstep.capacity import search
 from slotstep.capacity.judge import Point, judge
 from slotstep.capacity.objective import Objective
@@ -213,6 +213,7 @@ def find(
 def check(question: Question) -> None:
     """Raise BadInput for a question that has no answer."""
     scenario = question.scenario
+    large.check_runs("seeds", question.seeds, scenario.allow_large)
     crowd = scenario.clients
     if question.find == "replicas" and not scenario.cluster.plain:
         with scenario.blamed("cluster: "):

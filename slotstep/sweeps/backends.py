@@ -6,6 +6,7 @@ computed comes back to this process, which alone writes: workers need no file sy
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from itertools import islice
@@ -38,9 +39,16 @@ def compute(
 
 
 def parallel(function: Callable[..., Any], calls: Iterable[Call]) -> Iterator[Any]:
-    """The same on joblib's present backend."""
+    """The same on joblib's present backend; whoever stops early needs no advice from joblib to do so."""
     work = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-    yield from work(joblib.delayed(function)(*call) for call in calls)
+    results = work(joblib.delayed(function)(*call) for call in calls)
+    try:
+        for result in results:  # noqa: UP028 - so that this generator is closed before the other
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 def on_processes(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from slotstep import document
+from slotstep import document, large
 from slotstep.complaints import complaint
 from slotstep.fields import Count, Section
 from slotstep.scenario import Scenario, parse
@@ -87,13 +88,15 @@ class Grid:
     points: tuple[Point, ...]
 
 
-def load(path: Path) -> Grid:
+def load(path: Path, allow_large: bool = False) -> Grid:
     """The grid in the YAML file `path`. Raises BadInput as `read` does, and for a file that is none."""
-    return read(document.read(path), str(path), path.parent)
+    return read(document.read(path), str(path), path.parent, allow_large)
 
 
-def read(mapping: Mapping[str, Any], source: str = "grid", folder: Path | None = None) -> Grid:
-    """The grid that a mapping describes; file names are relative to `folder`.
+def read(
+    mapping: Mapping[str, Any], source: str = "grid", folder: Path | None = None, allow_large: bool = False
+) -> Grid:
+    """The grid that a mapping describes; file names are relative to `folder`. `allow_large`: of all its scenarios.
 
     A point whose scenario is refused is kept, with the reason: it is a run that fails. Raises BadInput if all
     are, for a key given in two places, and for an empty list of values.
@@ -109,12 +112,20 @@ def read(mapping: Mapping[str, Any], source: str = "grid", folder: Path | None =
     else:
         base, home, name = plan.scenario, folder, Path(source).stem
     document.override_with(base, plan.set)
+    if allow_large:
+        base["allow_large"] = True
+    large.check_runs(source, size(plan), allow_large)
     points = tuple(point(base, settings, source, home, name) for settings in combinations(plan, base.get("seed", 0)))
     if all(each.scenario is None for each in points):
         raise BadInput(str(points[0].error))
     keys = {column(key): key for key in settings_of(plan)}
     kinds, points = typed(points, keys)
     return Grid(keys, kinds, points)
+
+
+def size(plan: Plan) -> int:
+    """How many points it has."""
+    return math.prod([max(len(plan.together), 1), plan.seeds or 1, *map(len, plan.grid.values())])
 
 
 def settings_of(plan: Plan) -> list[str]:

@@ -29,7 +29,7 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     Raises OSError for a trace or a cache that cannot be read.
     """
     content = {
-        "scenario": {**settings, "workload": by_content(settings["workload"])},
+        "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
         "warm": [digest(Path(file)) for file in warm_files(settings)],
         "policies": foreign_code(settings["policy"]),
         "axes": dict(axes),
@@ -42,6 +42,11 @@ def warm_files(settings: Mapping[str, Any]) -> list[str]:
     """The caches that replicas start from, each once."""
     engines = [settings["engine"], *(group["engine"] for group in group_sections(settings))]
     return list(dict.fromkeys(engine["warm"] for engine in engines if engine.get("warm")))
+
+
+def without_permission(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved scenario but for `allow_large`: it says that a run may be large, and changes nothing in it."""
+    return {key: value for key, value in settings.items() if key != "allow_large"}
 
 
 def named(content: Mapping[str, Any]) -> str:

@@ -65,6 +65,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
         "policy": "fcfs",
         "objectives": {"from": "wanted"},
         "seed": 0,
+        "allow_large": False,
     }
 
 
@@ -134,7 +135,7 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         (
             "zebra=3",
             "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, "
-            "objectives, seed",
+            "objectives, seed, allow_large",
         ),
         ("engine.slots=many", "engine.slots: found 'many'; expected a whole number of at least 1"),
         ("engine.slots=1.5", "engine.slots: found 1.5; expected a whole number of at least 1"),

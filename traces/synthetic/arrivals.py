@@ -9,15 +9,18 @@ Knows nothing of lengths or other tenants.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.request import SECOND, Nanoseconds
-from traces.errors import number_within, whole_within
-from traces.limits import LATEST
+from traces.errors import TooLarge, number_within, whole_within
+from traces.limits import LATEST, MOST_REQUESTS
 from traces.synthetic.courses import Course
 from traces.synthetic.streams import Stream
+
+MOST_TOGETHER = 10**6
 
 
 class Arrivals:
@@ -111,7 +114,7 @@ class Batches(Arrivals):
 
     def __post_init__(self) -> None:
         number_within("rate", self.rate, 1e-9, 1e9)
-        whole_within("size", self.size, least=1)
+        whole_within("size", self.size, least=1, most=MOST_TOGETHER)
         if self.cv:
             number_within("cv", self.cv, 0.01, 100)
 
@@ -171,8 +174,9 @@ def gamma_gaps(generator: np.random.Generator, cv: float, n: int) -> NDArray[np.
 class Clock:
     """The arrival times of one process, drawn as far as anyone asks."""
 
-    def __init__(self, law: Arrivals, rate: float, stream: Stream) -> None:
+    def __init__(self, law: Arrivals, rate: float, stream: Stream, allow_large: bool = True) -> None:
         """`rate` (per second) replaces the law's own: a tenant's share of it."""
+        self.most = inf if allow_large else MOST_REQUESTS + MOST_TOGETHER
         self.law = law
         self.rate = rate
         self.generator = stream.generator()
@@ -182,9 +186,14 @@ class Clock:
         self.drawn_to: Nanoseconds = 0
 
     def until(self, horizon: Nanoseconds) -> NDArray[np.int64]:
-        """All arrival times up to and including `horizon`, in nanoseconds; horizon at most 2^62."""
+        """All arrival times up to and including `horizon`, in nanoseconds; horizon at most 2^62.
+
+        Raises TooLarge for far more than MOST_REQUESTS, unless large workloads are allowed.
+        """
         while self.drawn_to <= horizon:
-            self._draw(max(1024, len(self.times) // (2 * self.law.together)))
+            if len(self.times) > self.most:
+                raise TooLarge(f"synthetic.arrivals: {len(self.times):,} by {horizon} ns", MOST_REQUESTS)
+            self._draw(-(-max(1024, len(self.times) // 2) // self.law.together))
         return self.times[: np.searchsorted(self.times, horizon, side="right")]
 
     def _draw(self, n: int) -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from sim.request import SECOND, Nanoseconds, Request
 from traces.errors import BadInput
 from traces.limits import LATEST, MAX_TOKENS
-from traces.synthetic.arrivals import Arrivals, AtOnce, Clock, Poisson, gamma_gaps
+from traces.synthetic.arrivals import AtOnce, Clock, gamma_gaps
 from traces.synthetic.content import blocks
+from traces.synthetic.extent import check_arrivals, check_blocks, check_turns, rates
 from traces.synthetic.lengths import BELOW_ONE, Length, ranks
 from traces.synthetic.spec import DEFAULT_BLOCK_SIZE, Sessions, Synthetic, Tenant, laws
 from traces.synthetic.streams import Stream
@@ -43,6 +44,9 @@ class Sent:
     group: Integers
     shared: Integers
     patience: Integers
+
+
+PROMPT = list(Sent.__annotations__).index("prompt")
 
 
 class Source:
@@ -90,13 +94,16 @@ class Source:
 class Conversations(Source):
     """One tenant whose arrivals are sessions of several turns."""
 
-    def __init__(self, tenant: Tenant, clock: Clock, stream: Stream, prefixes: Stream) -> None:
+    def __init__(self, tenant: Tenant, clock: Clock, stream: Stream, prefixes: Stream, allow_large: bool) -> None:
         super().__init__(tenant, clock, stream, prefixes)
         self.sessions = cast(Sessions, tenant.sessions)
+        self.allow_large = allow_large
 
     def until(self, horizon: Nanoseconds) -> Integers:
         starts = self.clock.until(horizon)
         turns = self.sessions.turns.sample(self.stream / "turns", len(starts))
+        if not self.allow_large:
+            check_turns(turns)
         number, turn = np.repeat(np.arange(1, len(starts) + 1), turns), counted(turns)
         think = self.thinking(turn)
         times = starts[number - 1] + within_session(think, turn)
@@ -129,22 +136,27 @@ class Conversations(Source):
         return Sent(*(column[:n] for column in columns))
 
 
-def generate(spec: Synthetic, seed: int) -> list[Request]:
+def generate(spec: Synthetic, seed: int, allow_large: bool = False) -> list[Request]:
     """The requests of the workload, by arrival; ties go to the tenant named first.
 
     Ids count from "1"; with tenants they are "NAME-1", "NAME-2", ... of each; turns of sessions are "1.1",
     "1.2", ... Arrivals count from the start of the processes, so the first is after 0 (all are 0 under
     at_once). Raises BadInput when nothing arrives in the duration, when fewer than `requests` arrive before
-    2^62 ns, and when a prompt or output above 2^31 is drawn.
+    2^62 ns, and when a prompt or output above 2^31 is drawn; TooLarge, unless `allow_large`, for more than
+    MOST_REQUESTS and for prompts of more than MOST_BLOCKS.
     """
     tenants = spec.members()
-    sources = _sources(spec, tenants, Stream(seed, "synthetic"))
+    if not allow_large:
+        check_arrivals(spec, tenants)
+    sources = _sources(spec, tenants, Stream(seed, "synthetic"), allow_large)
     times, owners = _arrivals(spec, sources)
     each = [source.sent(int((owners == owner).sum())) for owner, source in enumerate(sources)]
     places = np.empty(len(owners), dtype=np.int64)
     places[np.argsort(owners, kind="stable")] = np.arange(len(owners))
     columns = [np.concatenate([getattr(sent, name) for sent in each])[places] for name in Sent.__annotations__]
     size = spec.block_size or DEFAULT_BLOCK_SIZE
+    if not allow_large:
+        check_blocks(tenants, owners, columns[PROMPT], size)
     requests = []
     for time, owner, number, turn, think, prompt, output, group, shared, patience in zip(
         times.tolist(), owners.tolist(), *(column.tolist() for column in columns), strict=True
@@ -210,18 +222,16 @@ def within_session(values: Integers, turn: Integers) -> Integers:
     return since
 
 
-def _sources(spec: Synthetic, tenants: Sequence[Tenant], root: Stream) -> list[Source]:
-    common = Poisson(1.0) if isinstance(spec.arrivals, AtOnce) else spec.arrivals
-    total = sum(tenant.share for tenant in tenants)
+def _sources(spec: Synthetic, tenants: Sequence[Tenant], root: Stream, allow_large: bool) -> list[Source]:
     sources: list[Source] = []
-    for tenant in tenants:
-        law = cast(Arrivals, tenant.arrivals or common)
-        rate = law.rate if tenant.arrivals is not None else law.rate * tenant.share / total
+    for tenant, (law, rate) in zip(tenants, rates(spec, tenants), strict=True):
         stream = root / tenant.name
-        own_prefixes = tenant.prefixes is not spec.prefixes
-        kind = Source if tenant.sessions is None else Conversations
-        clock = Clock(law, rate, stream / "arrivals")
-        sources.append(kind(tenant, clock, stream, stream / "prefixes" if own_prefixes else root / "prefixes"))
+        prefixes = stream / "prefixes" if tenant.prefixes is not spec.prefixes else root / "prefixes"
+        clock = Clock(law, rate, stream / "arrivals", allow_large)
+        if tenant.sessions is None:
+            sources.append(Source(tenant, clock, stream, prefixes))
+        else:
+            sources.append(Conversations(tenant, clock, stream, prefixes, allow_large))
     return sources
 
 
