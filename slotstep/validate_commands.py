@@ -83,7 +83,7 @@ def validate(
             raise BadInput("validate: --prompts goes with measured runs that have a row for each request")
         from slotstep.aggregates_text import validate_aggregates
 
-        validate_aggregates(statistics[0], scenario, profile, settings or (), out, as_json)
+        validate_aggregates(statistics[0], scenario, profile, permitted(settings, yes), out, as_json)
         return
     if measurements:
         from slotstep.validation_text import validate_measurements
