@@ -119,11 +119,16 @@ def from_log(
     seed: Annotated[int, typer.Option(min=0, help="Of the starts and of the bootstrap.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a roofline to measured requests: the coefficients whose simulation has their latencies."""
+    """Fit a roofline to measured requests: the coefficients whose simulation has their latencies.
+
+    Where the engine logged its steps, fit those first (from-steps): they tell more, and hang less on a noisy machine.
+    """
     from slotstep import measured, provenance
 
     of = provenance.said(about or (), out)
     runs = measured.runs(measurements, scenario, settings or ())
+    for log in measured.step_logs(measurements):
+        print(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}", file=sys.stderr)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]
@@ -136,6 +141,7 @@ def from_log(
             "start": start,
             "free": list(found.free),
             "cpu_s": found.cpu_s,
+            "repeats": [{"runs": list(each.runs), "spread": dict(each.spread)} for each in found.noise.repeats],
         }
         spread = fit_text.confidence(found.intervals, said)
         print_json(told | spread | {"errors": json.loads(found.errors.to_json(orient="records"))})
