@@ -33,8 +33,8 @@ class Cell:
 
     name        what to call it
     measured    the requests that ended well, in order of arrival: `id`, `rank` (the place among all that were sent,
-                from 0), `sent_s` (from any zero), and as far as they were measured `ttft_s`, `tpot_s` and `e2e_s`,
-                NaN where unknown
+                from 0), `prompt` and `output` (tokens), `sent_s` (from any zero), and as far as they were measured
+                `ttft_s`, `tpot_s` and `e2e_s`, NaN where unknown
     requests    how many requests were sent in all
     simulate    simulates it
     at_client   whether latencies count from sending at the client, so that the delay of the way is part of them;

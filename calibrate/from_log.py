@@ -22,6 +22,7 @@ from calibrate.cell import METRICS, STATISTICS, Cell, compared, pair, statistics
 from calibrate.descent import descend, jacobian, loss
 from calibrate.guess import guess
 from calibrate.identify import Identified, identify
+from calibrate.repeats import Noise, noise
 from sim.cost import Curve, Roofline
 from sim.request import Nanoseconds
 
@@ -37,6 +38,7 @@ FIRST_DELAY = 2e6
 WEIGHTS = {"ttft_s": 0.5, "tpot_s": 0.5, "e2e_s": 1.0}
 """TTFT hangs on single steps and is the noisiest; TPOT is mostly E2E again."""
 TAIL = {"mean": 1.0, "p50": 1.0, "p90": 0.7, "p99": 0.5}
+SHARES = np.array([TAIL[name] for name in STATISTICS])
 ROBUST = 0.05
 """Log ratios well above this count as if they were smaller (soft L1)."""
 PULL = 0.01
@@ -59,7 +61,9 @@ class LogFit:
     delay       ns between client and engine, part of latencies measured at the client
     free        the terms that were fitted, `delay` among them if it was
     left_out    terms that were tried and left at 0, for the runs are met as well without
-    intervals   5th and 95th percentile of each over bootstrap samples of blocks of requests, ns
+    intervals   5th and 95th percentile of each over bootstrap samples of blocks of requests, and of the noise from
+                run to run as far as it is known, ns
+    noise       what runs of one setting differ by
     identified  what the runs say of the terms that were fitted
     errors      `calibrate.cell.compared` of every run with `cell` and `part`: "fitted" for the requests used, "rest"
                 for the later ones of the same run, "held out" for runs kept back
@@ -72,6 +76,7 @@ class LogFit:
     free: tuple[str, ...]
     left_out: tuple[str, ...]
     intervals: dict[str, tuple[float, float]]
+    noise: Noise
     identified: Identified
     errors: pd.DataFrame
     starts: tuple[float, ...]
@@ -80,7 +85,7 @@ class LogFit:
     def lines(self) -> list[str]:
         """What the runs do not tell, in words."""
         left = [f"{', '.join(self.left_out)}: left at 0; these runs are met as well without"] if self.left_out else []
-        return self.identified.lines() + left
+        return self.identified.lines() + self.noise.lines() + left
 
 
 class Problem:
@@ -175,7 +180,7 @@ class Problem:
 
 def log_ratios(weight: float, measured: Floats, predicted: Floats) -> Floats:
     """Weighted log ratios of the statistics, predicted over measured."""
-    scale = np.array([weight * TAIL[name] for name in STATISTICS])
+    scale = weight * SHARES
     if not len(measured):
         return scale * FARTHEST
     tiny = np.finfo(np.float64).tiny
@@ -231,14 +236,15 @@ def fit(
     terms = problem.terms(point)
     cost, away = priced(form, terms), round(terms[DELAY])
     identified = identify(problem.free, slope, problem.ratios(point))
-    intervals = bootstrap(problem, point, slope, draws, seed)
+    again = noise(cells, first)
+    intervals = bootstrap(problem, point, slope, again, draws, seed)
     spent = time.process_time() - begun
     progress("predicting what was kept back")
     errors = [of_cell(cell, "fitted", cost, away, size) for cell, size in zip(cells, problem.sizes, strict=True)]
     errors += [of_cell(cell, "held out", cost, away, 0) for cell in held_out]
     left_out = tuple(name for name in further if name not in problem.free)
     told = pd.concat(errors, ignore_index=True)
-    return LogFit(cost, away, problem.free, left_out, intervals, identified, told, tuple(losses), spent)
+    return LogFit(cost, away, problem.free, left_out, intervals, again, identified, told, tuple(losses), spent)
 
 
 def grown(
@@ -300,15 +306,17 @@ def search(problem: Problem, starts: int, seed: int, progress: Callable[[str], N
 
 
 def bootstrap(
-    problem: Problem, point: Floats, slope: Floats, draws: int, seed: int
+    problem: Problem, point: Floats, slope: Floats, again: Noise, draws: int, seed: int
 ) -> dict[str, tuple[float, float]]:
     """Intervals of the free terms over samples of blocks of consecutive requests, drawn alike for both sides.
 
-    Each sample is answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to,
-    within what is possible.
+    What another run of the same setting might have measured is drawn besides (`calibrate.repeats`). Each sample is
+    answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to, within what is
+    possible.
     """
     lot = np.random.default_rng(seed)
     pairs = problem.pairs(point)
+    metrics = [(place, name) for place, cell in enumerate(problem.cells) for name in cell.known]
     pulled = np.vstack([slope, PULL * np.eye(len(point))])
     answer = np.linalg.pinv(pulled)
     blocks = [np.arange(len(found)) * BLOCKS // max(len(found), 1) for _, found, _ in pairs]
@@ -316,10 +324,12 @@ def bootstrap(
     here = problem.residuals(point)
     for _ in range(draws):
         taken = lot.integers(0, BLOCKS, BLOCKS)
+        moves = list(again.draws(lot))
         parts = []
-        for (weight, found, said), block in zip(pairs, blocks, strict=True):
+        for (weight, found, said), block, (place, name) in zip(pairs, blocks, metrics, strict=True):
             rows = np.concatenate([np.flatnonzero(block == each) for each in taken])
-            parts.append(log_ratios(weight, found[rows], said[rows]))
+            moved_by = moves[place].get(name, np.zeros(len(STATISTICS)))
+            parts.append(log_ratios(weight, found[rows], said[rows]) - weight * SHARES * moved_by)
         there = point - answer @ (np.concatenate([*parts, PULL * point]) - here)
         moved.append(np.clip(there, problem.low, problem.high) - point)
     spread = np.percentile(np.array(moved), (5, 95), axis=0)

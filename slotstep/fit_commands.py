@@ -131,13 +131,18 @@ def from_log(
     as_json: AsJson = False,
     yes: Yes = False,
 ) -> None:
-    """Fit a roofline, or some terms of any cost, to measured requests: to what gives a simulation their latencies."""
+    """Fit a roofline, or some terms of any cost, to measured requests: to what gives a simulation their latencies.
+
+    Where the engine logged its steps, fit those first (from-steps): they tell more, and hang less on a noisy machine.
+    """
     from slotstep import engine, measured, provenance, repeating
 
     of = provenance.said(about or (), None if free else out)
     runs = measured.runs(measurements, scenario, permitted(settings, yes), prompts)
     for remark in (*measured.remarks(runs), *repeating.hints(runs)):
         print(remark, file=sys.stderr)
+    for log in measured.step_logs(measurements):
+        print(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}", file=sys.stderr)
     kept = engine.profile(runs[0].scenario) if free else None
     if free:
         of = provenance.said(about or (), out, kept.content if kept else None)
@@ -153,6 +158,7 @@ def from_log(
             "start": start,
             "free": list(found.free),
             "cpu_s": found.cpu_s,
+            "repeats": [{"runs": list(each.runs), "spread": dict(each.spread)} for each in found.noise.repeats],
         }
         spread = fit_text.confidence(found.intervals, said)
         print_json(told | spread | {"errors": json.loads(found.errors.to_json(orient="records"))})

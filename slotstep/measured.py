@@ -19,7 +19,7 @@ from slotstep import document, engine, repeating
 from slotstep.crowd import Crowd
 from slotstep.scenario import Scenario, parse, read_from
 from slotstep.workload import AUTO, Made, load
-from traces import registry
+from traces import registry, steps
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from sim.events import EventLog
     from sim.request import Nanoseconds
     from slotstep.result import Result
+
+
+TABLE = re.compile(r"\.(csv|jsonl?|parquet)(\.gz|\.zst)?$")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,14 @@ def names(files: Sequence[Path]) -> list[str]:
         name if found.count(name) == 1 else f"{file.absolute().parent.name}/{name}"
         for file, name in zip(files, found, strict=True)
     ]
+
+
+def step_logs(files: Sequence[Path]) -> list[Path]:
+    """The logs of steps that lie beside these files."""
+    given = {file.absolute() for file in files}
+    folders = dict.fromkeys(file.parent for file in sorted(given))
+    beside = [file for folder in folders for file in sorted(folder.iterdir()) if TABLE.search(file.name)]
+    return [file for file in beside if file.is_file() and file not in given and steps.is_log(file)]
 
 
 def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], prompts: int | None) -> Iterator[Run]:

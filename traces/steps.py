@@ -49,6 +49,17 @@ def read(path: Path, clock: Clock | None = None) -> pd.DataFrame:
     return of_parquet(Path(path)) if beginning.parquet else of_csv(Path(path))
 
 
+def is_log(path: Path) -> bool:
+    """Whether a file begins like a log of steps; what cannot be opened does not."""
+    try:
+        beginning = head(path)
+        if beginning.parquet:
+            return {*COUNTS, DURATION} <= set(pq.read_schema(path).names)
+    except (BadInput, pa.ArrowException, OSError):
+        return False
+    return beginning.has_columns(*COUNTS, DURATION) or beginning.has_keys("scheduled", "computed_before", "t_sched0")
+
+
 def of_csv(path: Path) -> pd.DataFrame:
     """The steps of a CSV file."""
     parts = []

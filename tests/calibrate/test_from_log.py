@@ -227,3 +227,22 @@ def test_the_descent_finds_the_valley_and_one_outlier_does_not_move_it() -> None
     # With the first coordinate kept below a half, the best is at that end: there the second is a quarter.
     found = descend(residuals, np.array([-1.2, 1.0]), 1.0, 400, -ends, np.array([0.5, 6.0]))
     assert found == pytest.approx([0.5, 0.25], abs=0.05)
+
+
+def test_what_runs_of_one_setting_differ_by_widens_the_intervals() -> None:
+    """A machine that was 25% slow and then 20% fast: neither run alone has an interval that holds its usual speed."""
+    asked = requests(5, 60, (64, 1500), seed=8)
+    slow, fast = (
+        measured(name, asked, replace(HIDDEN, host=0.0, weight_pass=HIDDEN.weight_pass * speed))
+        for name, speed in (("slow", 1.25), ("fast", 0.8))
+    )
+    start = replace(HIDDEN, host=0.0)
+    settled = {"start": start, "free": ["weight_pass"], "delay": DELAY, "starts": 1, "draws": 100}
+    alone, both = fit([slow], **settled), fit([slow, fast], **settled)
+    assert alone.intervals["weight_pass"][0] > 1.1 * HIDDEN.weight_pass
+    assert alone.noise.repeats == ()
+    assert any(line.startswith("one run cannot tell how much the same run would differ") for line in alone.lines())
+    low, high = both.intervals["weight_pass"]
+    assert low < 0.8 * HIDDEN.weight_pass < 1.25 * HIDDEN.weight_pass < high
+    assert both.noise.repeats[0].runs == ("slow", "fast")
+    assert both.noise.repeats[0].spread["tpot_s"] > 0.4

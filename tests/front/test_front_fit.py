@@ -191,6 +191,31 @@ def test_a_known_model_and_device_are_where_a_fit_starts_and_what_it_cannot_leav
     assert found["cost"]["weight_pass"] + found["cost"]["host"] == pytest.approx(11e6, rel=0.05)
 
 
+def test_a_run_and_the_same_again_are_one_setting_and_their_difference_is_noise(
+    logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(logs[0])
+    for name in ("first_chunk_time_us", "last_chunk_time_us"):
+        frame[name] = frame["send_time_us"] + (1.2 * (frame[name] - frame["send_time_us"])).astype(int)
+    frame.to_csv(tmp_path / "again.trace.csv", index=False)
+    arguments = ["calibrate", "from-log", "--scenario", tmp_path / "engine.yaml", "--free", "weight_pass", "--json"]
+    assert slotstep_exits(*arguments, logs[0], tmp_path / "again.trace.csv") == 0
+    both = json.loads(capsys.readouterr().out)
+    spread = {name: pytest.approx(0.2, rel=0.01) for name in ("ttft_s", "tpot_s", "e2e_s")}
+    assert both["repeats"] == [{"runs": ["light", "again"], "spread": spread}]
+    low, high = both["intervals"]["weight_pass"]
+    assert low < 10e6 < 12e6 < high
+
+
+def test_steps_that_were_logged_are_recommended_before_requests_are_fitted(
+    logs: list[Path], steps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["calibrate", "from-log", logs[0], "--scenario", tmp_path / "engine.yaml", "--free", "host"]
+    assert slotstep_exits(*arguments) == 0
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == f"{steps} is a log of steps: fit it first, slotstep calibrate from-steps {steps}"
+
+
 def test_what_is_no_number_of_devices_is_no_place_to_start() -> None:
     of = {"model": {"name": "llama-3.1-8b"}, "device": "b200", "dtype": "float32", "tensor_parallel": "two"}
     assert shape_prior(of) == (None, "a guess")
