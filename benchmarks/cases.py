@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from policies.registry import build
-from sim.cost import Affine
-from sim.memory import PagePool
-from sim.policy import Policy
-from sim.prefix import PrefixPool
+from sim.cost.forms import Affine
+from sim.engine.scheduler import Scheduler
+from sim.memory.pool import PagePool
+from sim.memory.prefix import PrefixPool
+from sim.policy.base import Policy
 from sim.request import Request
-from sim.scheduler import Scheduler
 from traces.synthetic import Fixed, Lognormal, Poisson, Synthetic, generate
 from traces.synthetic.lengths import Length
 

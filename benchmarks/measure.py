@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.cases import COST, Case, EngineName, scheduler
-from sim.cluster import simulate
-from sim.metrics import summary
+from sim.accounting.metrics import summary
 from sim.request import Request
+from sim.service.cluster import simulate
 
 ROOT = Path(__file__).parent.parent
 WARM_UP = Case(requests=100, rate=20, outputs="fixed 128")

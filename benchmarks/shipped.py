@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-from calibrate.compose import EVEN, HOST, composed_profile
-from calibrate.devices import DEVICES
-from calibrate.known_models import anatomy
-from calibrate.operators import read
-from calibrate.profile import Profile, profile
-from calibrate.stepsums import compose_sums
+from calibrate.compose.compose import EVEN, HOST, composed_profile
+from calibrate.compose.operators import read
+from calibrate.compose.step_sums import compose_sums
+from calibrate.hardware.devices import DEVICES
+from calibrate.models.registry import anatomy
+from calibrate.profiles.profile import Profile, profile
 from reports.files import write_text
 
 SHIPPED = Path(__file__).parent.parent / "calibrate" / "profiles"

@@ -12,8 +12,8 @@ from typing import Any
 
 from scipy.stats import binomtest
 
-from slotstep.scenario import parse
-from slotstep.sweeps.backends import compute
+from slotstep.experiments.sweeps.backends import compute
+from slotstep.scenario.schema import parse
 
 OUTPUT, PROMPT, SLOTS = 128, 128, 16
 STEP = 0.005 + SLOTS * 0.0002

@@ -14,4 +14,4 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 case " $* " in
 *" tiny "*) TRITON_INTERPRET=1; export TRITON_INTERPRET ;;
 esac
-PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}" exec "${PYTHON:-python3}" -m calibrate.gpu_check --out "$out" "$@"
+PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}" exec "${PYTHON:-python3}" -m calibrate.gpu.gpu_check --out "$out" "$@"

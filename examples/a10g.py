@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import slotstep
-from traces import registry
+from traces.reading import registry
 
 Floats = NDArray[np.float64]
 

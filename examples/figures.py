@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 import slotstep
-from reports import figures
+from reports.figures import files
 
 HERE = Path(__file__).parent
 STEPS = 120
@@ -20,8 +20,8 @@ END_NS = STEPS * 1_000_000
 
 def main() -> None:
     """Draw both examples, one over the other."""
-    drawn = figures.slot_timeline(*panels())
-    print(*figures.write({"eight": drawn}, HERE.parent / "docs"))
+    drawn = files.slot_timeline(*panels())
+    print(*files.write({"eight": drawn}, HERE.parent / "docs"))
 
 
 def panels() -> tuple[dict[str, tuple[pd.DataFrame, int]], dict[str, float]]:

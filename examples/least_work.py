@@ -3,11 +3,11 @@
     cd examples
     slotstep compare chat.yaml --policies fcfs,sjf,least_work:LeastWork
 
-An order by rank needs one method; see `sim.policy.Order` for one that keeps a queue of its own.
+An order by rank needs one method; see `sim.policy.base.Order` for one that keeps a queue of its own.
 """
 
 from policies.predict import Exact
-from sim.policy import RankedOrder
+from sim.policy.base import RankedOrder
 
 
 class LeastWork(RankedOrder):

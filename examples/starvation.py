@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from policies.registry import build
-from sim.cluster import simulate
-from sim.cost import Unit
-from sim.frames import requests_frame
-from sim.memory import PagePool
-from sim.policy import Policy
+from sim.accounting.frames import requests_frame
+from sim.cost.forms import Unit
+from sim.engine.scheduler import Scheduler
+from sim.memory.pool import PagePool
+from sim.policy.base import Policy
 from sim.request import SECOND, Request
-from sim.scheduler import Scheduler
+from sim.service.cluster import simulate
 
 SLOTS, STEP = 16, SECOND // 50
 CAPS = (None, 120, 60, 30, 10, 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from policies.deadlines import duration
 from policies.entry import Entry, Option
 from policies.wrapper import Wrapper
-from sim.policy import Order, Rank, RankedOrder
+from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import SECOND, Nanoseconds, Sequence
 
 

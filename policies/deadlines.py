@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from policies.entry import Entry, Option
 from policies.predict import Predictor, predictor
 from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
-from sim.policy import Order, Rank, RankedOrder
+from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import SECOND, Nanoseconds, Sequence
 
 

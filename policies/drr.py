@@ -20,7 +20,7 @@ from policies.history import History
 from policies.predict import Predictor, predictor
 from policies.predicted import OPTIONS, name_of_predictor
 from policies.wrapper import Forwarding, sooner
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 

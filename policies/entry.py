@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sim.policy import Order, Victim
+from sim.policy.base import Order, Victim
 
 
 @dataclass(frozen=True)

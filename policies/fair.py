@@ -19,7 +19,7 @@ from policies.entry import Entry, Option
 from policies.max_wait import MaxWait
 from policies.service import Tariff
 from policies.vtc import VirtualTokenCounter
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from policies.entry import Entry
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 

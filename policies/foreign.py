@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from policies.entry import Entry, Option
-from sim.policy import Order
+from sim.policy.base import Order
 
 GROUP = "slotstep.policies"
 CODE = (".py", ".so", ".pyd")
@@ -57,7 +57,7 @@ def entry(name: str, found: object) -> Entry:
     if isinstance(found, Entry):
         return found
     if not (inspect.isclass(found) and issubclass(found, Order)) or inspect.isabstract(found):
-        raise ValueError(f"{name!r} is {found!r}; expected a class of sim.policy.Order, complete, or an Entry")
+        raise ValueError(f"{name!r} is {found!r}; expected a class of sim.policy.base.Order, complete, or an Entry")
     parameters = inspect.signature(found).parameters
     needed = [key for key, parameter in parameters.items() if key != "seed" and parameter.default is parameter.empty]
     if needed:

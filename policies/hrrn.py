@@ -19,7 +19,7 @@ from policies.history import History
 from policies.predict import Exact, Predictor, predictor
 from policies.predicted import OPTIONS, name_of_predictor
 from policies.wrapper import sooner
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 PARTS = 1000

@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
 from policies.wrapper import Wrapper, sooner
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from policies.deadlines import duration
 from policies.entry import Entry, Option
 from policies.limited import whole
-from sim.policy import Order, Rank, RankedOrder
+from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Nanoseconds, Sequence
 
 

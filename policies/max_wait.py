@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from policies.deadlines import duration
 from policies.entry import Entry, Option
 from policies.wrapper import Wrapper, sooner
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds, Sequence
 
 

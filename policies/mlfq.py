@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from policies.entry import Entry, Option
 from policies.predicted import generated
-from sim.policy import Order, Rank, RankedOrder
+from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Nanoseconds, Sequence
 
 

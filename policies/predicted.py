@@ -5,7 +5,7 @@ from __future__ import annotations
 from policies.entry import Option
 from policies.history import History
 from policies.predict import Exact, Predictor, predictor
-from sim.policy import RankedOrder
+from sim.policy.base import RankedOrder
 from sim.request import Sequence
 
 OPTIONS = {"predict": Option("exact"), "error": Option(0)}

@@ -6,7 +6,7 @@ A smaller number is more urgent. Starves the rest while urgent requests keep com
 from __future__ import annotations
 
 from policies.entry import Entry
-from sim.policy import LeastUrgent, Order, Rank, RankedOrder, urgency
+from sim.policy.base import LeastUrgent, Order, Rank, RankedOrder, urgency
 from sim.request import Sequence
 
 

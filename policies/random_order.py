@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 
 from policies.entry import Entry
-from sim.policy import Order, Rank, RankedOrder
+from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Sequence
 
 

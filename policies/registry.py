@@ -38,7 +38,7 @@ from policies import (
     vtc,
 )
 from policies.entry import Entry, Option
-from sim.policy import LastAdmitted, Order, Victim
+from sim.policy.base import LastAdmitted, Order, Victim
 
 POLICIES: dict[str, Entry] = {
     "fcfs": fcfs.ENTRY,

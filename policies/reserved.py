@@ -13,7 +13,7 @@ from math import inf
 from policies.entry import Entry, Option
 from policies.limited import Limited, whole
 from policies.tenant_slots import counts
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from math import inf
 from random import Random
 
-from sim.cluster import Load, Router
 from sim.request import Request
+from sim.service.cluster import Load, Router
 
 
 def alive(loads: Sequence[Load]) -> list[int]:

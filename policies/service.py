@@ -13,7 +13,7 @@ from fractions import Fraction
 from heapq import heappop, heappush
 from math import lcm
 
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Sequence
 
 

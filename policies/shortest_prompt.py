@@ -8,7 +8,7 @@ sequence counts with what it had generated too: all of it is computed again.
 from __future__ import annotations
 
 from policies.entry import Entry
-from sim.policy import Order, Rank, RankedOrder
+from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Sequence
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from policies.entry import Entry
 from policies.predict import predictor
 from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
-from sim.policy import Order, Rank
+from sim.policy.base import Order, Rank
 from sim.request import Sequence
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from policies.entry import Entry, Option
 from policies.predict import Exact, Predictor, predictor
 from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
-from sim.policy import Order, Rank
+from sim.policy.base import Order, Rank
 from sim.request import Nanoseconds, Sequence
 
 

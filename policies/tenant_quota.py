@@ -17,7 +17,7 @@ from policies.entry import Entry, Option
 from policies.limited import whole
 from policies.tenant_slots import counts
 from policies.wrapper import Wrapper
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds, Sequence
 
 

@@ -19,7 +19,7 @@ from policies.limited import Limited, whole
 from policies.predict import Predictor, predictor
 from policies.predicted import OPTIONS, name_of_predictor
 from policies.service import weight
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds, Sequence
 
 

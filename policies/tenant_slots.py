@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from policies.entry import Entry, Option
 from policies.limited import Limited, whole
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from policies.history import History
 from policies.predict import Predictor, predictor
-from sim.policy import LastAdmitted, LeastUrgent, Victim
+from sim.policy.base import LastAdmitted, LeastUrgent, Victim
 from sim.request import Sequence
 
 

@@ -21,7 +21,7 @@ from policies.entry import Entry, Option
 from policies.predict import Predictor, predictor
 from policies.service import Account, Tariff
 from policies.wrapper import Forwarding, sooner
-from sim.policy import Order
+from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 

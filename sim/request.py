@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim.memory import PagePool
-    from sim.prefix import Page
+    from sim.memory.pool import PagePool
+    from sim.memory.prefix import Page
 
 Nanoseconds = int
 
@@ -34,7 +34,7 @@ class Request:
     answer, which nobody but the prefix cache may look at: a later turn that repeats them then finds their pages.
 
     A conversation is named by `session`; the turns after its first are sent `think` after the end of the one before,
-    where clients wait for their answers (`sim.sessions`).
+    where clients wait for their answers (`sim.service.sessions`).
 
     A client may give up: `cancel_after` so long after it has sent the request, or once it has `cancel_tokens`
     tokens; and the request may time out, when it still waits `queue_timeout` after it has joined the queue or has not
@@ -142,13 +142,13 @@ class Sequence:
     ended     it has finished, or its client has given up
     finished  it has ended with all its tokens
     entered   the first step of its present stay, -1 before the first
-    decoding  its progress is implicit (`sim.decoders`): `computed` stays behind, `base` is the difference to
+    decoding  its progress is implicit (`sim.engine.decoding`): `computed` stays behind, `base` is the difference to
               the step counter, `joined` the step from which on it decodes
     last_step the step that brings its latest token, -1 before the first
     needs     pages it needs to be admitted, while it waits
     pages     pages it holds under a rule that reserves them
     pool      the memory of the engine it is on, for an order that looks into its cache
-    table     its pages that can be found by content, and `keys` their names (`sim.prefix`)
+    table     its pages that can be found by content, and `keys` their names (`sim.memory.prefix`)
     """
 
     __slots__ = (

@@ -14,26 +14,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from slotstep.engine import compare
-    from slotstep.replications import replicate
-    from slotstep.result import Result
-    from slotstep.scenario import Scenario, load, parse
-    from slotstep.sweeps.grid import load as load_grid
-    from slotstep.sweeps.sweep import sweep
+    from slotstep.experiments.replications import replicate
+    from slotstep.experiments.sweeps.grid import load as load_grid
+    from slotstep.experiments.sweeps.sweep import sweep
+    from slotstep.runs.build import compare
+    from slotstep.runs.result import Result
+    from slotstep.scenario.schema import Scenario, load, parse
     from traces.errors import BadInput
 
 __all__ = ["BadInput", "Result", "Scenario", "compare", "load", "load_grid", "parse", "replicate", "sweep"]
 
 HOMES = {
     "BadInput": "traces.errors",
-    "Result": "slotstep.result",
-    "Scenario": "slotstep.scenario",
-    "compare": "slotstep.engine",
-    "load": "slotstep.scenario",
-    "load_grid": "slotstep.sweeps.grid",
-    "parse": "slotstep.scenario",
-    "replicate": "slotstep.replications",
-    "sweep": "slotstep.sweeps.sweep",
+    "Result": "slotstep.runs.result",
+    "Scenario": "slotstep.scenario.schema",
+    "compare": "slotstep.runs.build",
+    "load": "slotstep.scenario.schema",
+    "load_grid": "slotstep.experiments.sweeps.grid",
+    "parse": "slotstep.scenario.schema",
+    "replicate": "slotstep.experiments.replications",
+    "sweep": "slotstep.experiments.sweeps.sweep",
 }
 
 

@@ -1,5 +1,5 @@
 """`python -m slotstep` is the command."""
 
-from slotstep.cli import main
+from slotstep.cli.app import main
 
 main()

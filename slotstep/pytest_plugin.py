@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from slotstep.result import Result
+    from slotstep.runs.result import Result
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slotstep.result import Result
+    from slotstep.runs.result import Result
 
 
 def assert_occupancy(
@@ -40,7 +40,7 @@ def assert_metric(
 
     Raises ValueError for a name that the summary has not, and if nothing is asserted.
     """
-    from slotstep.lookup import metric
+    from slotstep.experiments.metric_path import metric
 
     value = metric(result.summary, name)
     if not _holds(value, at_least, at_most, exactly):
@@ -49,12 +49,12 @@ def assert_metric(
 
 def ledger(result: Result) -> str:
     """The rows of the ledger that are not useful, largest first, with what to do about each."""
-    from reports import rows
+    from reports import ledger_rows
     from reports.units import percent
 
     account = result.summary["slot_steps"]
     bought = account["bought"]
-    lost = [(amount, row) for row, amount in rows.of(account) if row.key not in rows.USEFUL and amount]
+    lost = [(amount, row) for row, amount in ledger_rows.of(account) if row.key not in ledger_rows.USEFUL and amount]
     lines = [f"of {bought:,} slot-steps bought:"]
     for amount, row in sorted(lost, key=lambda found: -found[0]):
         advice = f" ({row.advice})" if row.advice else ""

@@ -17,8 +17,8 @@ import slotstep
 from docs.console import pages, refreshed
 from examples import figures
 from policies.registry import POLICIES
-from slotstep.complaints import section_in
-from slotstep.scenario import Scenario
+from slotstep.scenario.schema import Scenario
+from slotstep.scenario.validation_errors import section_in
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -45,7 +45,7 @@ def test_every_command_prints_what_the_page_shows(page: Path, with_traces: dict[
 
 def test_the_trace_commands_find_what_fetch_leaves(with_traces: dict[str, str]) -> None:
     for name in ("azure-2023-conv", "azure-2023-code"):
-        command = [sys.executable, "-c", "from slotstep.cli import main; main()", "trace", "fetch", name]
+        command = [sys.executable, "-c", "from slotstep.cli.app import main; main()", "trace", "fetch", name]
         printed = subprocess.run(command, env=with_traces, capture_output=True, text=True, check=True).stdout
         scenario = slotstep.load(ROOT / "examples" / f"azure-{name[-4:]}.yaml")
         assert scenario.workload.trace is not None

@@ -43,7 +43,7 @@ def test_a_module_imports_only_what_lies_below_it(path):
 
 
 def test_only_the_replica_knows_simpy():
-    assert importers("simpy") == {"sim/replica.py"}
+    assert importers("simpy") == {"sim/service/replica.py"}
 
 
 def test_only_the_front_door_knows_pydantic():

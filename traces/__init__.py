@@ -5,6 +5,6 @@ what, where and what would be right.
 """
 
 from traces.errors import BadInput
-from traces.registry import chunks, detect, load, read
+from traces.reading.registry import chunks, detect, load, read
 
 __all__ = ["BadInput", "chunks", "detect", "load", "read"]

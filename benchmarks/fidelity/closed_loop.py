@@ -23,8 +23,8 @@ import pandas as pd
 
 import slotstep
 from benchmarks.fidelity.rows import Row, markdown
-from calibrate.profile import named
-from sim.cost import Shape
+from calibrate.profiles.profile import named
+from sim.cost.forms import Shape
 
 SUITE = "closed loop, TensorRT-LLM on H100"
 PROFILE = "h100-llama-3.1-8b-trtllm"

@@ -21,16 +21,16 @@ import numpy as np
 
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table, part_of
-from calibrate.devices import DEVICES
-from calibrate.from_log import LogFit, fit
-from calibrate.known_models import anatomy
-from calibrate.prior import prior
-from calibrate.profile import named
-from calibrate.transfer import carried
-from sim.cost import Roofline
-from slotstep import measured
-from slotstep.measured import Run
-from slotstep.validation import held
+from calibrate.fit.from_log import LogFit, fit
+from calibrate.fit.prior import prior
+from calibrate.fit.rescale import carried
+from calibrate.hardware.devices import DEVICES
+from calibrate.models.registry import anatomy
+from calibrate.profiles.profile import named
+from sim.cost.forms import Roofline
+from slotstep.validation import measured_runs
+from slotstep.validation.measured_runs import Run
+from slotstep.validation.validation import held
 
 SUITE = "inference-perf, vLLM on H100"
 TRANSFER = "transfer by shape, Qwen3-14B to Llama-2-7B"
@@ -62,7 +62,7 @@ def runs(data: Path) -> dict[str, list[Run]]:
         name = file.name.removesuffix(".csv.gz")
         model = next(model for model in MODELS if model in name)
         blocks = f"engine.num_gpu_blocks={pages[name]}"
-        found[model] += measured.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks], PROMPTS)
+        found[model] += measured_runs.runs([file], ENGINES / "h100-inference-perf.yaml", [blocks], PROMPTS)
     return found
 
 

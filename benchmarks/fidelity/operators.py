@@ -22,9 +22,9 @@ import pandas as pd
 
 import slotstep
 from benchmarks.fidelity.rows import Row, compared, markdown
-from calibrate.profile import Profile, named
-from slotstep.result import Result
-from traces.registry import load
+from calibrate.profiles.profile import Profile, named
+from slotstep.runs.result import Result
+from traces.reading.registry import load
 
 SUITE = "operator tables, vLLM 0.19.0"
 FOLDER = "traces/gt_llmservingsim_vllm019"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.fidelity.rows import Row
-from calibrate.cell import Cell
-from sim.cost import Curve
-from slotstep.measured import Run
-from slotstep.provenance import coefficients
-from slotstep.validation import held
+from calibrate.fit.measured_run import Cell
+from sim.cost.forms import Curve
+from slotstep.validation.measured_runs import Run
+from slotstep.validation.provenance import coefficients
+from slotstep.validation.validation import held
 
 ENGINES = Path(__file__).parent / "engines"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from itertools import product
 
-from calibrate.devices import DEVICES
-from calibrate.known_models import anatomy
-from calibrate.profile import named
-from calibrate.shapes import from_shapes
-from sim.cost import Shape
+from calibrate.hardware.devices import DEVICES
+from calibrate.models.registry import anatomy
+from calibrate.profiles.analytic import from_shapes
+from calibrate.profiles.profile import named
+from sim.cost.forms import Shape
 
 MODEL = "llama-3.1-8b"
 PROFILES = {

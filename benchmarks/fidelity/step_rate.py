@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.fidelity.operators import RUNS, Measured, measurements
-from calibrate.profile import named
-from sim.cost import Curve, Shape
+from calibrate.profiles.profile import named
+from sim.cost.forms import Curve, Shape
 
 Floats = npt.NDArray[np.float64]
 

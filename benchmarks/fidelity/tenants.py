@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table
-from calibrate.devices import DEVICES
-from calibrate.from_log import LogFit, fit
-from calibrate.known_models import anatomy
-from calibrate.prior import prior
-from calibrate.profile import Profile, profile
-from calibrate.transfer import Attained, attained
-from sim.cost import Curve, Roofline
-from slotstep import measured
-from slotstep.measured import Run
-from slotstep.provenance import coefficients
+from calibrate.fit.from_log import LogFit, fit
+from calibrate.fit.prior import prior
+from calibrate.fit.rescale import Attained, attained
+from calibrate.hardware.devices import DEVICES
+from calibrate.models.registry import anatomy
+from calibrate.profiles.profile import Profile, profile
+from sim.cost.forms import Curve, Roofline
+from slotstep.validation import measured_runs
+from slotstep.validation.measured_runs import Run
+from slotstep.validation.provenance import coefficients
 
 SUITE = "tenants, vLLM 0.23.0 on H100, Qwen3-14B"
 NAME = "h100-qwen3-14b-vllm"
@@ -40,7 +40,7 @@ COLUMNS = (
 def runs(data: Path) -> list[Run]:
     """All cells."""
     files = sorted((data / FOLDER).glob("*.trace.csv.gz"))
-    return measured.runs(files, ENGINES / "h100-tenants.yaml")
+    return measured_runs.runs(files, ENGINES / "h100-tenants.yaml")
 
 
 def fitted(cells: Sequence[Run]) -> LogFit:

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 import slotstep
 from benchmarks.fidelity.rows import Row, compared, markdown
-from calibrate.from_steps import StepFit, fit
-from sim.cost import Curve
-from slotstep.provenance import coefficients
-from slotstep.result import Result
-from traces import steps as step_logs
+from calibrate.fit.from_steps import StepFit, fit
+from sim.cost.forms import Curve
+from slotstep.runs.result import Result
+from slotstep.validation.provenance import coefficients
+from traces.reading import step_logs as step_logs
 
 SUITE = "vLLM 0.32.0 on a CPU, on the clock of CPU time"
 FOLDER = "traces/gt_vllm_cpu"

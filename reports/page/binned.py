@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reports import rows
+from reports import ledger_rows
 from reports.page.story import Run
 
 Floats = NDArray[np.float64]
@@ -82,4 +82,4 @@ def ledger(run: Run, over: Whole) -> Mapping[str, Floats]:
     found = step_rows(run)
     shares = {row: of_steps(run, found[row].to_numpy(), over) / max(run.slots, 1) for row in found}
     shares["idle"] = np.maximum(0.0, 1.0 - np.sum(list(shares.values()), axis=0))
-    return {row.key: shares[row.key] for row in rows.ROWS if row.key in shares}
+    return {row.key: shares[row.key] for row in ledger_rows.ROWS if row.key in shares}

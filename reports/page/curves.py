@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from reports.distributions import PANELS, WIDE_RANGE, survival
+from reports.figures.distributions import PANELS, WIDE_RANGE, survival
 from reports.page import binned, svg
 from reports.page.story import SECOND, Run
 from reports.units import duration, percent, significant, unit_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports import rows
-from reports.contest import ENGINE, LATENCIES, Contest, hold
+from reports import ledger_rows
 from reports.page.story import Run
+from reports.text.contest import ENGINE, LATENCIES, Contest, hold
+from reports.text.verdict import verdict, written
 from reports.units import ABSENT, duration, percent, significant
-from reports.verdict import verdict, written
 
 CARDS = (ENGINE[0], ENGINE[2], ENGINE[4], LATENCIES[1][1], LATENCIES[3][1], ENGINE[5])
 
@@ -62,8 +62,8 @@ def _slots(run: Run, several: bool) -> str:
     begin = f"{run.name}: " if several else ""
     if not bought:
         return f"{begin}no slot-steps were bought."
-    useful = f"{percent(rows.useful(account) / bought)} of {bought:,} slot-steps bought computed a token"
-    lost = [(amount, row) for row, amount in rows.of(account) if row.key not in rows.USEFUL and amount]
+    useful = f"{percent(ledger_rows.useful(account) / bought)} of {bought:,} slot-steps bought computed a token"
+    lost = [(amount, row) for row, amount in ledger_rows.of(account) if row.key not in ledger_rows.USEFUL and amount]
     if not lost:
         return f"{begin}{useful}."
     amount, row = max(lost, key=lambda found: found[0])

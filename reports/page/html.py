@@ -14,7 +14,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import rows
+from reports import ledger_rows
 from reports.page import curves, findings, headline, slots, stacks, svg, tables
 from reports.page.story import Run, Story
 from reports.units import printable
@@ -53,7 +53,7 @@ def page(story: Story, version: str) -> str:
 
 
 def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
-    used = {row.key for run in runs for key in stacks.ACCOUNTS for row, n in rows.of(run.summary[key]) if n}
+    used = {row.key for run in runs for key in stacks.ACCOUNTS for row, n in ledger_rows.of(run.summary[key]) if n}
     shown = slots.timelines(runs)
     first, then = headline.answers(runs)
     return {
@@ -61,7 +61,7 @@ def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
         "first": first,
         "then": then,
         "beware": headline.warnings(runs),
-        "rows": [row for row in rows.ROWS if row.key in used],
+        "rows": [row for row in ledger_rows.ROWS if row.key in used],
         "bars": stacks.bars(runs),
         "ledgers": [(run.name, stacks.over_time(run)) for run in runs],
         "timelines": shown,
@@ -87,13 +87,13 @@ def _own(name: str) -> str:
 
 def colours() -> str:
     """Style rules for the rows of the ledger, on a light and on a dark ground."""
-    light = "".join(f"--r-{row.key}:{row.colour};" for row in rows.ROWS)
-    dark = "".join(f"--r-{row.key}:{row.dark};" for row in rows.ROWS)
+    light = "".join(f"--r-{row.key}:{row.colour};" for row in ledger_rows.ROWS)
+    dark = "".join(f"--r-{row.key}:{row.dark};" for row in ledger_rows.ROWS)
     fills = "".join(
         f".r-{row.key}{{fill:var(--r-{row.key});background:var(--r-{row.key})}}"
         f".on-{row.key}{{fill:{readable(row.colour)}}}"
         f"@media screen and (prefers-color-scheme:dark){{.on-{row.key}{{fill:{readable(row.dark)}}}}}"
-        for row in rows.ROWS
+        for row in ledger_rows.ROWS
     )
     return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{fills}"
 

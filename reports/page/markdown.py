@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.comparison import comparison_markdown, escaped
 from reports.page import headline, tables
 from reports.page.story import Run, Story
 from reports.page.tables import Table
+from reports.text.comparison import comparison_markdown, escaped
 
 MOST_ROWS = 20
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from reports import rows
+from reports import ledger_rows
 from reports.page import binned, svg
 from reports.page.curves import percent_label, time_label
 from reports.page.story import SECOND, Run
@@ -29,7 +29,7 @@ def bars(runs: Sequence[Run]) -> Markup:
             account = run.summary[key]
             parts.append(svg.text(0, at + 14, f"{run.name}: {_amount(account['bought'])} {unit}", class_="t strong"))
             begin = 0.0
-            for row, amount in rows.of(account):
+            for row, amount in ledger_rows.of(account):
                 share = amount / account["bought"] if account["bought"] else 0.0
                 if share > 0:
                     name = f"{row.key} {percent(share)}: {row.meaning}"

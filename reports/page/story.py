@@ -1,6 +1,6 @@
 """What a page tells of: one run or several of the same requests, and what was made of a folder's files.
 
-Knows no file; `slotstep.report_folder` reads them.
+Knows no file; `slotstep.report_input.folder` reads them.
 """
 
 from __future__ import annotations

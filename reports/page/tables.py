@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports import overview, rows, since
-from reports.contest import ENGINE, LATENCIES, Metric, hold, worst_off
+from reports import latency_origin
+from reports import ledger_rows as rows
 from reports.page import fairness
 from reports.page.story import Finding, Run
+from reports.text import overview
+from reports.text.contest import ENGINE, LATENCIES, Metric, hold, worst_off
+from reports.text.verdict import written
 from reports.units import ABSENT, duration, percent, printable, significant
-from reports.verdict import written
 
 SLOWEST = 10
 MOST_ROWS = 500
@@ -94,7 +96,7 @@ def comparison(runs: Sequence[Run]) -> Table:
             cells.append(Cell(contest.cells[place], key, place in contest.best))
         found.append(cells + ([word(tenant[0] if (tenant := worst[place]) else ABSENT)] if any(worst) else []))
     notes = [f"Equal for all: {', '.join(equal)}."] if equal else []
-    note = " ".join(filter(None, [*notes, since.note(summaries)]))
+    note = " ".join(filter(None, [*notes, latency_origin.note(summaries)]))
     return Table("Side by side", heads + (["worst-off tenant"] if any(worst) else []), found, note=note)
 
 
@@ -103,7 +105,7 @@ def latencies(runs: Sequence[Run]) -> Table:
     statistics = ("mean", "p50", "p90", "p95", "p99", "max")
     found = []
     for run in runs:
-        for key, name in since.named(run.summary).items():
+        for key, name in latency_origin.named(run.summary).items():
             of = run.summary[key]
             found.append([word(run.name), word(name), count(of["n"]), share(of["censored_share"])])
             found[-1] += [time(of[one]) for one in statistics]
@@ -199,7 +201,7 @@ def slowest(runs: Sequence[Run]) -> Table:
             for one in ended.to_dict("records")
         ]
     heads = ["request", "tenant", "policy", "prompt", "tokens", "wait", "TTFT", "E2E", "preemptions"]
-    note = since.note(run.summary for run in runs)
+    note = latency_origin.note(run.summary for run in runs)
     return Table(f"The {SLOWEST} slowest requests of each run", heads, found, texts=3, note=note)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from reports import ink
+from reports.figures import style
 from reports.studies import panel
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ RATE, BUDGET = "workload_synthetic_arrivals_poisson_rate", "engine_token_budget"
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A line for each rate, a point for each budget: mean TTFT across, p99 ITL up; hollow where a queue grows."""
-    figure = ink.figure(6.5, 4.2)
+    figure = style.figure(6.5, 4.2)
     axes = figure.subplots()
     panel.name(
         axes,
@@ -32,7 +32,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     for place, rate in enumerate(rates):
         mine = frame[frame[RATE] == rate]
         ttft, itl = (panel.over_seeds(mine, BUDGET, column) for column in ("ttft_s_mean", "itl_s_p99"))
-        colour, dashes = ink.line(place)
+        colour, dashes = style.line(place)
         x, y = [1000 * each.value for each in ttft.values()], [1000 * each.value for each in itl.values()]
         handles += axes.plot(x, y, color=colour, linestyle=dashes, marker=".", linewidth=1.2)
         grown = mine["queue_grows"].astype(float).groupby(mine[BUDGET]).mean()
@@ -40,7 +40,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         if place == len(rates) - 1:
             for budget, across, up in zip(ttft, x, y, strict=True):
                 axes.annotate(
-                    f"{budget:,}", (across, up), xytext=(5, 3), textcoords="offset points", fontsize=ink.SMALL
+                    f"{budget:,}", (across, up), xytext=(5, 3), textcoords="offset points", fontsize=style.SMALL
                 )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -48,7 +48,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axis.set_minor_formatter(lambda value, _: "")
-    ink.legend(axes, handles, [f"{rate} requests/s" for rate in rates], loc="upper right")
+    style.legend(axes, handles, [f"{rate} requests/s" for rate in rates], loc="upper right")
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from reports import ink
+from reports.figures import style
 from reports.statistics.intervals import Estimate, mean
 from reports.studies import panel
 
@@ -32,7 +32,7 @@ def waits(frame: pd.DataFrame) -> dict[tuple[str, str, str], Estimate]:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A pair of bars for each policy, mean and p99."""
-    figure = ink.figure(8, 3.4)
+    figure = style.figure(8, 3.4)
     found = waits(frame)
     policies, tenants = (list(dict.fromkeys(key[part] for key in found)) for part in (0, 1))
     for axes, (statistic, title) in zip(figure.subplots(1, 2), STATISTICS.items(), strict=True):
@@ -48,12 +48,12 @@ def draw(frame: pd.DataFrame) -> Figure:
                     [one.value for one in each],
                     0.36,
                     yerr=reach,
-                    color=ink.COLOURS[place],
+                    color=style.COLOURS[place],
                     error_kw={"linewidth": 0.8},
                 )
             )
         axes.set_xticks(range(len(policies)), policies)
-    ink.legend(figure, [bar[0] for bar in bars], tenants, loc="outside lower center", ncols=2)
+    style.legend(figure, [bar[0] for bar in bars], tenants, loc="outside lower center", ncols=2)
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from matplotlib.figure import Figure
 
-from reports import ink
+from reports.figures import style
 from reports.studies import panel
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def unstable(frame: pd.DataFrame) -> dict[tuple[str, float], bool]:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A panel for each latency, a line for each policy."""
-    figure = ink.figure(9.5, 3.2)
+    figure = style.figure(9.5, 3.2)
     grown = unstable(frame)
     handles: dict[str, Any] = {}
     for axes, (column, title) in zip(figure.subplots(1, 3), COLUMNS.items(), strict=True):
@@ -35,7 +35,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             grows = [(at, each.value) for at, each in points.items() if grown[str(policy), at]]
             panel.hollow(axes, place, grows)
         axes.set_ylim(bottom=0)
-    ink.legend(figure, list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+    style.legend(figure, list(handles.values()), list(handles), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from reports import ink
+from reports.figures import style
 from reports.statistics.intervals import Estimate, mean
 from reports.studies import panel
 
@@ -35,18 +35,18 @@ def theory(frame: pd.DataFrame) -> dict[int, float]:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Waste with theory, and what it costs: mean TTFT and preemptions."""
-    figure = ink.figure(9.5, 3.1)
+    figure = style.figure(9.5, 3.1)
     lost, wait, evicted = figure.subplots(1, 3)
     panel.name(lost, "waste", "", "page size, positions", "held positions without a token, %")
     line = panel.line(lost, 0, [(size, each) for size, each in waste(frame).items()], 100)
     (marks,) = lost.plot(
         list(theory(frame)),
         [100 * each for each in theory(frame).values()],
-        color=ink.FAINT,
+        color=style.FAINT,
         linestyle="none",
         marker="x",
     )
-    ink.legend(lost, [line, marks], ["simulated", "(P - 1) / 2 a sequence"], loc="upper left")
+    style.legend(lost, [line, marks], ["simulated", "(P - 1) / 2 a sequence"], loc="upper left")
     panel.name(wait, "mean TTFT", "", "page size, positions", "seconds")
     panel.line(wait, 1, list(panel.over_seeds(frame, SIZE, "ttft_s_mean").items()))
     panel.name(evicted, "preemptions", "", "page size, positions", "in 1,000 requests")

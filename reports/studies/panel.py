@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from reports import ink
+from reports.figures import style
 from reports.statistics.intervals import Estimate, mean
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def over_seeds(frame: pd.DataFrame, by: str, value: str) -> dict[Any, Estimate]:
 
 def line(axes: Axes, place: int, points: Sequence[tuple[float, Estimate]], scale: float = 1.0) -> Line2D:
     """A line through estimates, each with a bar for its interval; `scale` multiplies the values."""
-    colour, dashes = ink.line(place)
+    colour, dashes = style.line(place)
     ordered = sorted(points, key=lambda point: point[0])
     x = [at for at, _ in ordered]
     y = [scale * found.value for _, found in ordered]
@@ -42,17 +42,17 @@ def hollow(axes: Axes, place: int, points: Sequence[tuple[float, float]]) -> Non
         marker="o",
         markersize=6,
         markerfacecolor="white",
-        markeredgecolor=ink.line(place)[0],
+        markeredgecolor=style.line(place)[0],
         linestyle="none",
     )
 
 
 def name(axes: Axes, title: str, remark: str, across: str, up: str) -> None:
     """Title and axes of a panel."""
-    ink.bare(axes, "left", "bottom")
-    ink.title(axes, title, remark)
-    axes.set_xlabel(across, fontsize=ink.SMALL, color=ink.STRONG)
-    axes.set_ylabel(up, fontsize=ink.SMALL, color=ink.STRONG)
+    style.bare(axes, "left", "bottom")
+    style.title(axes, title, remark)
+    axes.set_xlabel(across, fontsize=style.SMALL, color=style.STRONG)
+    axes.set_ylabel(up, fontsize=style.SMALL, color=style.STRONG)
 
 
 def choice(text: str) -> tuple[str, dict[str, Any]]:

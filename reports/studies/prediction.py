@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from reports import ink
+from reports.figures import style
 from reports.statistics.intervals import Estimate, mean
 from reports.studies import panel
 
@@ -34,15 +34,15 @@ def multiples(frame: pd.DataFrame, column: str) -> dict[str, list[tuple[float, E
 
 def draw(frame: pd.DataFrame) -> Figure:
     """A line for each policy; at 1 it is what it would be without predictions."""
-    figure = ink.figure(8, 3.2)
+    figure = style.figure(8, 3.2)
     for axes, (column, title) in zip(figure.subplots(1, 2), COLUMNS.items(), strict=True):
         panel.name(axes, title, "", "error of predictions (sigma of its logarithm)", f"times that of {BASE}")
-        axes.axhline(1, color=ink.FAINT, linewidth=0.8, linestyle=(0, (2, 2)))
+        axes.axhline(1, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 2)))
         handles: dict[str, Any] = {}
         for place, (name, each) in enumerate(multiples(frame, column).items()):
             handles[name] = panel.line(axes, place, each)
         axes.set_ylim(bottom=0)
-    ink.legend(figure, list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+    style.legend(figure, list(handles.values()), list(handles), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from scipy import stats
 
-from reports import ink
-from reports.rows import ROWS
+from reports.figures import style
+from reports.ledger_rows import ROWS
 from reports.statistics.intervals import Estimate, mean
 from reports.studies import panel
 
@@ -75,7 +75,7 @@ def occupancies(frame: pd.DataFrame) -> dict[tuple[str, str, float], tuple[Estim
 
 def draw(frame: pd.DataFrame, defeats: pd.DataFrame) -> Figure:
     """Occupancy against CV, against the tail index, and where the slot-steps went in what defeats both."""
-    figure = ink.figure(9.5, 3.6)
+    figure = style.figure(9.5, 3.6)
     by_cv, by_index, ledger = figure.subplots(1, 3, width_ratios=(1.1, 1, 1.1))
     found = occupancies(frame)
     panel.name(by_cv, "lognormal", "mean 21.5", "coefficient of variation of the output length", "occupancy, %")
@@ -91,7 +91,7 @@ def draw(frame: pd.DataFrame, defeats: pd.DataFrame) -> Figure:
             (at, 100 * t) for (kind, which, at), (_, t) in found.items() if (kind, which) == ("static", law)
         )
         (handles["theory: E[length] / E[longest of 8]"],) = axes.plot(
-            *zip(*expected, strict=True), color=ink.FAINT, linestyle="none", marker="x", markersize=6
+            *zip(*expected, strict=True), color=style.FAINT, linestyle="none", marker="x", markersize=6
         )
         axes.set_ylim(0, 104)
     for place, batching in enumerate(("static", "continuous")):
@@ -99,11 +99,11 @@ def draw(frame: pd.DataFrame, defeats: pd.DataFrame) -> Figure:
             (at, e) for (kind, law, at), (e, _) in found.items() if (kind, law) == (batching, "empirical")
         ]
         (star,) = by_cv.plot(
-            [at], [100 * each.value], color=ink.COLOURS[place], marker="*", markersize=11, linestyle="none"
+            [at], [100 * each.value], color=style.COLOURS[place], marker="*", markersize=11, linestyle="none"
         )
     handles["5, 8, 6, 120, 7, 9, 6, 11"] = star
     by_index.invert_xaxis()
-    ink.legend(figure, list(handles.values()), list(handles), loc="outside lower left", ncols=2)
+    style.legend(figure, list(handles.values()), list(handles), loc="outside lower left", ncols=2)
     stacked(ledger, defeats[defeats["engine_batching"] == "continuous"])
     return figure
 
@@ -122,7 +122,9 @@ def stacked(axes: Axes, frame: pd.DataFrame) -> None:
                 bottom += share
     names = sorted(frame["name"].unique())
     axes.set_xticks(range(len(names)), [each.replace(" ", "\n") for each in names])
-    ink.legend(axes, list(handles.values()), list(handles), loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3)
+    style.legend(
+        axes, list(handles.values()), list(handles), loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3
+    )
 
 
 def shares(group: pd.DataFrame, row: str) -> float:

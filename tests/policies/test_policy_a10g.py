@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "a10g.md"
+PAGE = ROOT / "docs" / "a10g.md"
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,19 @@
 """The whole registry: what holds under every policy, and what must not depend on it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from repository import ROOT
 from sim_stories import engine, happenings, job, run
 
 from policies import victims
 from policies.registry import POLICIES, build, names, resolve
-from sim.cost import Affine, Unit
-from sim.events import Kind
-from sim.metrics import summary
+from sim.accounting.metrics import summary
+from sim.cost.forms import Affine, Unit
+from sim.log.events import Kind
 from sim.request import Request
 
 predictors = st.sampled_from(
@@ -219,6 +219,6 @@ def test_what_is_made_explicit_builds_the_same(name):
 
 
 def test_every_policy_is_in_the_table_of_the_readme():
-    page = (Path(__file__).parents[2] / "README.md").read_text()
+    page = (ROOT / "README.md").read_text()
     table = page.partition("<!-- $ python examples/catalogue.py -->")[2].partition("<!-- end -->")[0]
     assert [name for name in names() if f"| `{name}`" not in table] == []

@@ -2,26 +2,24 @@
 
 import json
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
 import yaml
+from repository import ROOT
 
 import slotstep
 from policies import predict, victims
 from policies.registry import POLICIES, build, names
-from slotstep import policy_commands
-from slotstep.machine import Engine
-from slotstep.units import nanoseconds
-
-ROOT = Path(__file__).parent.parent.parent
+from slotstep.cli.reports import policies
+from slotstep.scenario.engine import Engine
+from slotstep.scenario.units import nanoseconds
 
 
 @pytest.mark.parametrize("columns", ["60", "140"])
 def test_the_table_names_every_policy_and_option(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    policy_commands.policies()
+    policies.policies()
     shown = capsys.readouterr().out
     for name, entry in POLICIES.items():
         assert name in shown
@@ -30,7 +28,7 @@ def test_the_table_names_every_policy_and_option(capsys, monkeypatch, columns):
 
 
 def test_the_json_has_a_line_the_options_and_the_source_of_each(capsys):
-    policy_commands.policies(as_json=True)
+    policies.policies(as_json=True)
     listed = json.loads(capsys.readouterr().out)["policies"]
     assert [entry["name"] for entry in listed] == names()
     by_name = {entry["name"]: entry for entry in listed}
@@ -40,7 +38,7 @@ def test_the_json_has_a_line_the_options_and_the_source_of_each(capsys):
 
 
 def test_the_defaults_listed_build_the_policy():
-    for entry in policy_commands.catalogue():
+    for entry in policies.catalogue():
         kinds = {option: known.kind for option, known in POLICIES[entry["name"]].options.items()}
         options = {
             option: nanoseconds(default) if kinds[option] == "duration" else default
@@ -51,9 +49,9 @@ def test_the_defaults_listed_build_the_policy():
 
 def test_the_other_choices_are_all_listed(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
-    policy_commands.policies()
+    policies.policies()
     shown = capsys.readouterr().out
-    policy_commands.policies(as_json=True)
+    policies.policies(as_json=True)
     listed = json.loads(capsys.readouterr().out)
     found = {axis: [entry["name"] for entry in listed[axis]] for axis in ("admission", "victim", "predict")}
     assert sorted(found["admission"]) == sorted(get_args(Engine.model_fields["admission"].annotation))

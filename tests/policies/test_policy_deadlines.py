@@ -5,7 +5,7 @@ from sim_stories import engine, happenings, job, run
 
 from policies.fcfs import FirstComeFirstServed
 from policies.registry import build
-from sim.cost import Unit
+from sim.cost.forms import Unit
 
 FIRST = job("first", 5, tenant="other")
 

@@ -9,12 +9,12 @@ from sim_stories import engine, job
 
 from policies import routers
 from policies.registry import build
-from sim.cost import Unit
-from sim.events import Kind
-from sim.outages import Outages
+from sim.cost.forms import Unit
+from sim.log.events import Kind
 from sim.request import Leg, Request, Sequence
-from sim.service import Retry, Transfer, serve
-from sim.station import Pool
+from sim.service.outages import Outages
+from sim.service.pools import Pool
+from sim.service.service import Retry, Transfer, serve
 
 PAIRS = [(first, second) for first in range(4) for second in range(4)]
 

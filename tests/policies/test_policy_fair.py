@@ -6,7 +6,7 @@ from sim_stories import engine, happenings, job, run, times
 from policies import fair as policy
 from policies.fcfs import FirstComeFirstServed
 from policies.sjf import ShortestJobFirst
-from sim.cost import Unit
+from sim.cost.forms import Unit
 
 NEVER = 10**18
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 from sim_stories import engine, job, run, times
 
 from policies import foreign, registry
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_seed_and_options_reach_the_constructor(here):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("class Mine: pass\n", "expected a class of sim.policy.Order"),
-        ("from sim.policy import Order as Mine\n", "expected a class of sim.policy.Order, complete"),
+        ("class Mine: pass\n", "expected a class of sim.policy.base.Order"),
+        ("from sim.policy.base import Order as Mine\n", "expected a class of sim.policy.base.Order, complete"),
         ("Mine = 3\n", "'mine:Mine' is 3; expected a class"),
         ("def Mine(: pass\n", "cannot be loaded: SyntaxError"),
         (

@@ -7,7 +7,7 @@ from sim_stories import engine, happenings, job, run
 
 from policies.hrrn import HighestResponseRatio
 from policies.predict import PromptLength
-from sim.cost import Unit
+from sim.cost.forms import Unit
 from sim.request import Sequence
 
 

@@ -12,7 +12,7 @@ from policies.registry import build
 from policies.shortest_prompt import ShortestPrompt
 from policies.sjf import ShortestJobFirst
 from policies.srpt import ShortestRemaining
-from sim.metrics import summary
+from sim.accounting.metrics import summary
 
 
 def served(log):

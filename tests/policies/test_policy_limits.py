@@ -4,8 +4,8 @@ import pytest
 from sim_stories import booked, engine, happenings, job, run
 
 from policies.registry import build
-from sim.cost import Unit
-from sim.metrics import summary
+from sim.accounting.metrics import summary
+from sim.cost.forms import Unit
 from sim.request import SECOND, Request
 
 

@@ -7,11 +7,11 @@ from sim_stories import happenings, run, times
 
 import slotstep
 from policies.registry import build
-from sim.metrics import summary
-from sim.policy import Policy
-from sim.prefix import PrefixPool
+from sim.accounting.metrics import summary
+from sim.engine.scheduler import Scheduler
+from sim.memory.prefix import PrefixPool
+from sim.policy.base import Policy
 from sim.request import Request
-from sim.scheduler import Scheduler
 from traces.errors import BadInput
 
 PAGE = 4

@@ -6,8 +6,8 @@ import pytest
 from sim_stories import engine, happenings, job, run, times
 
 from policies.registry import build
-from sim.frames import requests_frame
-from sim.metrics import summary
+from sim.accounting.frames import requests_frame
+from sim.accounting.metrics import summary
 
 
 def served(sent, **options):

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from policies import routers
-from sim.cluster import Load
 from sim.request import Request
+from sim.service.cluster import Load
 
 
 def loads(*requests, tokens=None):

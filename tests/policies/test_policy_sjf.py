@@ -2,16 +2,15 @@
 
 import ast
 from math import log
-from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from repository import ROOT
 from sim_stories import engine, happenings, job, jobs, run, times
 
 from policies.predict import Exact, LognormalError, PromptLength
 from policies.sjf import ShortestJobFirst
 
-ROOT = Path(__file__).parent.parent.parent
 KNOWS_THE_FUTURE = ("output", "goal", "finish_at", "cancel_after", "cancel_tokens")
 """Attributes of requests and sequences that give away the true output length, or what the client will do."""
 SEES_THE_FUTURE = {

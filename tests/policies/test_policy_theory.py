@@ -10,8 +10,8 @@ from scipy import stats
 from sim_stories import engine, run
 
 from policies.registry import build
-from sim.cost import Unit
-from sim.frames import requests_frame
+from sim.accounting.frames import requests_frame
+from sim.cost.forms import Unit
 from sim.request import Request
 
 pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time

@@ -13,12 +13,12 @@ from policies.fcfs import FirstComeFirstServed
 from policies.registry import POLICIES, build, names, victim
 from policies.tenant_slots import TenantSlots
 from policies.wrapper import Forwarding, Wrapper
-from sim.cost import Affine
-from sim.metrics import summary
-from sim.policy import Optimistic, Order, Policy
-from sim.prefix import PrefixPool
+from sim.accounting.metrics import summary
+from sim.cost.forms import Affine
+from sim.engine.scheduler import Scheduler
+from sim.memory.prefix import PrefixPool
+from sim.policy.base import Optimistic, Order, Policy
 from sim.request import Request
-from sim.scheduler import Scheduler
 
 NEVER = 10**14
 LOOSE = {

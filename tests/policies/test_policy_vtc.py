@@ -10,9 +10,9 @@ from policies.predict import Exact, PromptLength
 from policies.registry import build
 from policies.service import Tariff
 from policies.vtc import VirtualTokenCounter
-from sim.cost import Unit
-from sim.frames import requests_frame
-from sim.policy import Reserve
+from sim.accounting.frames import requests_frame
+from sim.cost.forms import Unit
+from sim.policy.base import Reserve
 from sim.request import Request
 
 

@@ -7,8 +7,8 @@ from sim_stories import engine, happenings, job, run
 from policies.fcfs import FirstComeFirstServed
 from policies.registry import build
 from policies.sjf import ShortestJobFirst
-from sim.cost import Unit
-from sim.frames import requests_frame
+from sim.accounting.frames import requests_frame
+from sim.cost.forms import Unit
 from sim.request import Request
 
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from traces import source
-from traces.head import Head
-from traces.pieces import Piece, columns, nullable, objects, per_token, replayable, text
-from traces.report import Report
-from traces.rows import CsvRows, json_rows, json_value, read_csv
+from traces.reading import source
+from traces.reading.head import Head
+from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
+from traces.reading.report import Report
+from traces.reading.rows import CsvRows, json_rows, json_value, read_csv
 
 NEEDED = ("index", "arrival_time_us", "input_tokens", "output_tokens_client", "has_error", "ttft_s", "e2e_s")
 CLIENT_LIMIT_S = 300.0

@@ -2,7 +2,7 @@
 
 Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after their column, as in `ts:ms`: s,
 ms, us, ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a map, columns that bear
-the names of `traces.table` are taken as they are there; blocks of unknown size are left out.
+the names of `traces.reading.table` are taken as they are there; blocks of unknown size are left out.
 
 What the file marks as failed (`status` other than ok, success, true, 200 or nothing) is measured, not replayed
 without both lengths.
@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from traces import source
 from traces.errors import BadInput, nearest, shown
-from traces.head import Head
-from traces.pieces import Piece, columns, nullable, objects, per_token, replayable, text
-from traces.report import NO_ARRIVALS, Report
-from traces.rows import CsvRows, JsonRows, Rows, read_csv, read_jsonl
-from traces.table import STATUSES
-from traces.times import DIGITS
+from traces.reading import source
+from traces.reading.head import Head
+from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
+from traces.reading.report import NO_ARRIVALS, Report
+from traces.reading.rows import CsvRows, JsonRows, Rows, read_csv, read_jsonl
+from traces.reading.table import STATUSES
+from traces.reading.times import DIGITS
 
 WORDS = ("id", "run", "tenant", "model", "session", "parent", "prefix_group")
 COUNTS = {"max_output": 1, "turn": 0, "images": 0, "prefix": 0}

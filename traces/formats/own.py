@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.errors import BadInput
-from traces.head import Head
-from traces.pieces import STRING, objects
-from traces.report import Report
-from traces.table import Trace
+from traces.reading.head import Head
+from traces.reading.pieces import STRING, objects
+from traces.reading.report import Report
+from traces.reading.table import Trace
 from traces.writers.own import KEY, VERSION
 
 MAPPER = {pa.int64(): pd.Int64Dtype(), pa.string(): STRING, pa.large_string(): STRING}

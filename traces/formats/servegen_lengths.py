@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from traces import source
 from traces.errors import BadInput, shown
-from traces.head import Head
-from traces.pieces import Piece, text
-from traces.report import Report
-from traces.rows import json_object, json_value
+from traces.reading import source
+from traces.reading.head import Head
+from traces.reading.pieces import Piece, text
+from traces.reading.report import Report
+from traces.reading.rows import json_object, json_value
 
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?"
 PAIR = re.compile(rf"\s*[\"']?({NUMBER})[\"']?\s*:\s*({NUMBER})\s*(?:,|$)")

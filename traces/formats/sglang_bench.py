@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traces.formats.vllm_bench import bench_pieces
-from traces.head import Head
-from traces.pieces import Piece
+from traces.reading.head import Head
+from traces.reading.pieces import Piece
 
 
 def matches(head: Head) -> bool:

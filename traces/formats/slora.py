@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from traces import source
 from traces.errors import BadInput, shown
-from traces.head import Head
-from traces.pieces import Piece, columns, nullable, per_token, replayable, text
-from traces.report import Report
-from traces.rows import JsonRows, json_object
+from traces.reading import source
+from traces.reading.head import Head
+from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
+from traces.reading.report import Report
+from traces.reading.rows import JsonRows, json_object
 
 
 def matches(head: Head) -> bool:

@@ -27,12 +27,12 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from traces import source
 from traces.errors import BadInput, shown
-from traces.head import Head
-from traces.pieces import Piece, columns, nullable, per_token, replayable, text
-from traces.report import Report
-from traces.rows import CsvRows, read_csv
+from traces.reading import source
+from traces.reading.head import Head
+from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
+from traces.reading.report import Report
+from traces.reading.rows import CsvRows, read_csv
 
 NEEDED = ("request_id", "input_tokens", "output_tokens", "arrival_time_us", "status")
 STATUS = {"ok": "ok", "error": "failed", "timeout": "timed_out", "": "ok"}

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from traces.errors import BadInput, nearest
-from traces.table import Trace
+from traces.reading.table import Trace
 
 WRITERS = {
     "parquet": "traces.writers.own",

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from traces.reuse import chained
-from traces.table import Trace
-from traces.writers.plain import left_out, rounded, workload, write_bytes
+from traces.describe.prefix_sharing import chained
+from traces.reading.table import Trace
+from traces.writers.shared import left_out, rounded, workload, write_bytes
 
 BLOCK = 512
 MILLISECOND = 10**6

@@ -19,8 +19,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from traces.table import Trace
-from traces.writers.plain import write_bytes
+from traces.reading.table import Trace
+from traces.writers.shared import write_bytes
 
 VERSION = 1
 KEY = "slotstep.trace"

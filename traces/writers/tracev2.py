@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from traces.table import Trace
-from traces.writers.plain import left_out, rounded, workload, write_bytes
+from traces.reading.table import Trace
+from traces.writers.shared import left_out, rounded, workload, write_bytes
 
 MICROSECOND = 1000
 HEADER = "trace_version: 2\ntime_unit: microseconds\nmode: generated\nwarm_up_requests: 0\n"

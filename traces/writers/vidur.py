@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from traces.table import Trace
-from traces.writers.plain import left_out, workload, write_bytes
+from traces.reading.table import Trace
+from traces.writers.shared import left_out, workload, write_bytes
 
 HEADER = "arrived_at,num_prefill_tokens,num_decode_tokens"
 

@@ -1,0 +1,1 @@
+"""From published tables of operators to a table of whole steps."""

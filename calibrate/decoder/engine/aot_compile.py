@@ -1,0 +1,107 @@
+"""Compiles the Triton kernels for GPUs that are not here, and says what they need of one.
+
+    python -m calibrate.decoder.engine.aot_compile --model llama-3.1-8b --arch 80 90 100
+
+The same source, constants and alignments as at run time; so what a GPU would refuse is found on any machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from calibrate.decoder.attention import triton_kernels
+from calibrate.decoder.attention.triton_backend import WARPS, chunk_constants, decode_constants, stages
+from calibrate.decoder.model import ops_triton
+from calibrate.models.decoder_shape import BYTES, DType, ModelShape, model_shape
+
+POINTERS = {"float32": "*fp32", "bfloat16": "*bf16", "float16": "*fp16"}
+FLOAT32 = ("parts", "weights", "rotary")
+INT32 = ("tables", "lengths", "offsets", "positions", "pages", "places")
+NUMBERS = {"scale": "fp32", "epsilon": "fp32"}
+STRIDES = ("query_row", "page_stride", "head_stride", "place_stride", "table_row")
+SHARED_BYTES = {80: 166_912, 90: 232_448, 100: 232_448}
+"""Shared memory of one block at most (CUDA programming guide, compute capabilities)."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel for one architecture: the shared memory it takes, and how many copies it starts ahead of use."""
+
+    kernel: str
+    arch: int
+    shared: int
+    copies_ahead: int
+
+
+def specimens(
+    shape: ModelShape, page_size: int, itemsize: int
+) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
+    """Every kernel with the constants and options it gets for a shape."""
+    heads, head = shape.heads, shape.head_size
+    loop = {"num_warps": WARPS, "num_stages": stages(itemsize)}
+    for splits in (1, 8):
+        yield triton_kernels.decode_splits, decode_constants(shape, page_size, splits), loop
+    yield triton_kernels.chunk_tiles, chunk_constants(shape, page_size), loop
+    yield triton_kernels.merge_splits, {"HEADS": heads, "HEAD": head, "SPLITS": 8}, {"num_warps": WARPS}
+    for add in (False, True):
+        yield ops_triton.norm_rows, ops_triton.norm_constants(shape.hidden, add), {}
+    yield ops_triton.rotate_heads, ops_triton.rotate_constants(heads, shape.kv_heads, head), {"num_warps": 1}
+    yield ops_triton.gate_columns, ops_triton.gate_constants(shape.intermediate), {}
+
+
+def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int], dtype: DType, arch: int) -> Compiled:
+    """Compile one kernel for one architecture, down to its machine code; Triton's errors are raised as they are."""
+    signature: dict[str, str] = {}
+    aligned: dict[tuple[int], list[list[object]]] = {}
+    for place, name in enumerate(kernel.arg_names):
+        if name in constants:
+            signature[name] = "constexpr"
+        elif name in NUMBERS:
+            signature[name] = NUMBERS[name]
+        else:
+            kind = "*i32" if name in INT32 else "*fp32" if name in FLOAT32 else POINTERS[dtype]
+            signature[name] = "i32" if name in STRIDES else kind
+            if name not in (*INT32, "table_row"):
+                aligned[place,] = [["tt.divisibility", 16]]
+    source = ASTSource(kernel, signature, constants, aligned)
+    built = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
+    assert len(built.asm["cubin"]) > 0, "no machine code"
+    return Compiled(
+        kernel.__name__, arch, built.metadata.shared, built.asm["ttgir"].count("async_copy_global_to_local")
+    )
+
+
+def main() -> None:
+    """Compile all kernels for all architectures asked for; one line each. Exit code 1 if one asks for too much."""
+    parser = argparse.ArgumentParser(
+        prog="python -m calibrate.decoder.engine.aot_compile", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--model", default="llama-3.1-8b", help="a named model, or the path of a config.json")
+    parser.add_argument("--dtype", choices=list(BYTES), default="bfloat16")
+    parser.add_argument("--page-size", type=int, default=16)
+    parser.add_argument("--arch", type=int, nargs="+", choices=list(SHARED_BYTES), default=list(SHARED_BYTES))
+    parser.add_argument("--kernel", help="only kernels with this in their name")
+    asked = parser.parse_args()
+    try:
+        shape = model_shape(asked.model)
+    except ValueError as refusal:
+        parser.error(str(refusal))
+    print(f"{'kernel':<14} {'arch':>6} {'shared bytes':>12} {'copies ahead':>12}")
+    for kernel, constants, options in specimens(shape, asked.page_size, BYTES[asked.dtype]):
+        for arch in asked.arch:
+            if asked.kernel is None or asked.kernel in kernel.__name__:
+                found = compiled(kernel, constants, options, asked.dtype, arch)
+                print(f"{found.kernel:<14} {f'sm_{arch}':>6} {found.shared:>12} {found.copies_ahead:>12}", flush=True)
+                if found.shared > SHARED_BYTES[arch]:
+                    raise SystemExit(f"{found.kernel}: more shared memory than the {SHARED_BYTES[arch]} of sm_{arch}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Decode steps of a fixed batch: inputs in places that stay, so that a GPU's launches can be captured once.
+
+A step with fewer rows is padded to the next bucket; rows of padding have no length, write to the spare page, and
+cost what they cost: the engine is measured as it runs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor
+
+from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.decoder import Decoder
+
+if TYPE_CHECKING:
+    from torch.cuda import _POOL_HANDLE  # a name of newer versions of PyTorch
+
+STEPS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256)
+WARM_UPS = 2
+T = TypeVar("T")
+
+
+def buckets_up_to(slots: int) -> tuple[int, ...]:
+    """Batch sizes worth a graph each: dense where a row more costs most, and the number of slots itself."""
+    above = range(STEPS[-1] + 64, slots, 64)
+    return (*(step for step in (*STEPS, *above) if step < slots), slots)
+
+
+class FixedDecode:
+    """The decode of one bucket: inputs are copied to where they were, and the same launches follow.
+
+    On a GPU they are captured as a CUDA graph (`pool`: memory that graphs may share); on a CPU they are called.
+    """
+
+    def __init__(
+        self, decoder: Decoder, rows: int, width: int, page_size: int, pool: _POOL_HANDLE | None = None
+    ) -> None:
+        cache = decoder.cache.data
+        device = cache.device
+        self.page_size = page_size
+        self.tokens = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.positions = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.lengths = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.owners = torch.arange(rows, dtype=torch.int32, device=device)
+        self.tables = torch.full((rows, width), decoder.cache.spare, dtype=torch.int32, device=device)
+        self.offsets = torch.zeros(1, dtype=torch.int32, device=device)
+        self.decoder = decoder
+        self.rows = rows
+        self.run = captured(self.launch, pool) if device.type == "cuda" else self.launch
+
+    def __call__(self, tokens: Tensor, batch: Ragged) -> Tensor:
+        """Scores of the next token of every row, padding included; they stay until the next call."""
+        self.tokens.copy_(tokens)
+        self.positions.copy_(batch.positions)
+        self.lengths.copy_(batch.lengths)
+        self.tables[:, : batch.tables.shape[1]].copy_(batch.tables)
+        return self.run()
+
+    def launch(self) -> Tensor:
+        """The pass itself, over the inputs where they lie."""
+        batch = Ragged(
+            tables=self.tables,
+            lengths=self.lengths,
+            positions=self.positions,
+            owners=self.owners,
+            offsets=self.offsets,
+            counts=(1,) * self.rows,
+            spans=(),
+            page_size=self.page_size,
+            decodes=self.rows,
+        )
+        return self.decoder.logits(self.tokens, batch)
+
+
+def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Callable[[], T]:
+    """The launches of a GPU's current stream as a graph, after a few that compile kernels and settle libraries.
+
+    Calling it replays them; what it returns lies where it lay, until the next call.
+    """
+    for _ in range(WARM_UPS):
+        launch()
+    stream = torch.cuda.current_stream()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool, stream=stream):
+        found = launch()
+
+    def replay() -> T:
+        graph.replay()
+        return found
+
+    return replay
+
+
+class FixedDecodes:
+    """One for each bucket, the largest first, so that the smaller ones find its memory."""
+
+    def __init__(self, decoder: Decoder, buckets: Sequence[int], width: int, page_size: int) -> None:
+        pool = torch.cuda.graph_pool_handle() if decoder.cache.data.is_cuda else None
+        self.buckets = sorted(buckets)
+        self.decodes = {rows: FixedDecode(decoder, rows, width, page_size, pool) for rows in reversed(self.buckets)}
+
+    def bucket(self, rows: int) -> int | None:
+        """The smallest that holds so many rows, None if none does."""
+        place = bisect_left(self.buckets, rows)
+        return self.buckets[place] if place < len(self.buckets) else None

@@ -1,0 +1,275 @@
+"""The real engine: steps of a scheduler computed by a decoder, on a GPU or a CPU, as fast as it goes.
+
+Pages are numbered by whoever plans; the executor reads and writes those it is told. Knows no policy and no queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibrate.decoder.attention.registry import choose_attention
+from calibrate.decoder.engine.cuda_graphs import FixedDecodes, buckets_up_to
+from calibrate.decoder.engine.host_swap import HostPages
+from calibrate.decoder.engine.input_batch import SCRAP, Layout, layout_of, pack, unpacked
+from calibrate.decoder.engine.options import EngineOptions
+from calibrate.decoder.engine.protocol import CannotRun, Outcome, OutOfMemory, Row, Step
+from calibrate.decoder.engine.streams import Lane, Pending, StreamLane, ThreadLane
+from calibrate.decoder.engine.token_store import TokenStore
+from calibrate.decoder.model import ops_torch
+from calibrate.decoder.model.attention_metadata import Cache
+from calibrate.decoder.model.decoder import Attention, Between, Decoder, torch_dtype
+from calibrate.decoder.model.sampling import best, drawn, uniform
+from calibrate.hardware.device_memory import GPU_LIBRARIES, MemoryPlan, host_bytes, plan_memory, size
+from calibrate.models.decoder_shape import DType, ModelShape
+from calibrate.models.weights import load_weights, random_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A step on its way: its job, the rows as they run, and for each yielding row of the step its place there."""
+
+    pending: Pending
+    batch: int
+    places: tuple[int, ...]
+
+
+class Executor:
+    """An engine of a shape under options: `calibrate.decoder.engine.protocol.Engine`, with real tokens.
+
+    device     where it runs, and `attention` the backend it runs with
+    plan       how the device's memory is divided
+    buckets    batches that decodes are padded to
+
+    Raises CannotRun for what is not there.
+    """
+
+    def __init__(self, shape: ModelShape, options: EngineOptions) -> None:
+        self.shape = shape
+        self.options = options
+        self.device = device_of(options.device)
+        on_gpu = self.device.type == "cuda"
+        self.dtype: DType = options.dtype or (shape.dtype if on_gpu else "float32")
+        self.page_size, self.longest = options.page_size, options.longest
+        self.host_pages = options.host_pages
+        self.attention, attend = choose_attention(
+            options.attention, shape, torch_dtype(self.dtype), self.device, options.slots
+        )
+        self.buckets: tuple[int, ...] = options.buckets or ()
+        if options.buckets is None and on_gpu and attend.capturable:
+            self.buckets = buckets_up_to(options.slots)
+        if self.buckets and not attend.capturable:
+            raise CannotRun(f"attention {self.attention}: cannot run padded batches; expected no buckets, or triton")
+        total = device_bytes(self.device, options.memory_fraction)
+        self.plan: MemoryPlan = plan_memory(
+            shape,
+            self.dtype,
+            device_bytes=total,
+            fraction=options.memory_fraction,
+            page_size=self.page_size,
+            pages=options.pages,
+            token_budget=options.token_budget,
+            slots=options.slots,
+            longest=self.longest,
+            buckets=self.buckets,
+            workspace=attend.workspace_bytes(options.token_budget, self.longest),
+            libraries=GPU_LIBRARIES if on_gpu else 0,
+        )
+        self.pages = self.plan.pages
+        self.lane: Lane = StreamLane(self.device) if on_gpu else ThreadLane(options.threads)
+        self.decoder: Decoder
+        self.host: HostPages
+        self.fixed: FixedDecodes
+        self.tokens: TokenStore
+        try:
+            self.lane.do(partial(self.build, attend))
+        except BaseException as error:
+            self.lane.close()
+            if isinstance(error, OutOfMemory):
+                raise CannotRun(f"model {shape.name}: {error}") from None
+            raise
+
+    def build(self, attend: Attention) -> None:
+        """Weights, cache, tokens and graphs, on the device and in the order of its steps."""
+        dtype, folder = torch_dtype(self.dtype), self.options.weights
+        if folder is None:
+            weights = random_weights(self.shape, self.options.seed, dtype, self.device)
+        else:
+            weights = load_weights(self.shape, folder, dtype, self.device)
+        cache = Cache.empty(self.shape, self.pages, self.page_size, dtype, self.device)
+        self.decoder = Decoder(self.shape, weights, cache, attend, self.between(), self.longest + 1)
+        self.host = HostPages(cache, self.host_pages)
+        self.tokens = TokenStore(self.longest, self.shape.vocabulary, self.device)
+        width = -(-(self.longest + 1) // self.page_size)
+        self.fixed = FixedDecodes(self.decoder, self.buckets, width, self.page_size)
+        if self.device.type == "cuda":
+            self.warm_up()
+
+    def warm_up(self) -> Tensor:
+        """The largest chunk, in the spare page: room is found for it, and what is made at first use is there."""
+        count = min(self.options.token_budget, self.longest)
+        pages = -(-count // self.page_size)
+        row = Row(0, 0, count, [0] * pages, True)
+        layout = layout_of([row], self.page_size)
+        packed = np.zeros(sum(layout.sizes), np.int32)
+        pack(packed, [row], layout, {0: SCRAP}, self.page_size, self.pages)
+        packed[-pages:] = self.pages
+        batch, moves = unpacked(torch.from_numpy(packed).to(self.device), layout, self.page_size)
+        tokens = self.tokens.tokens[moves.sources, batch.positions]
+        return best(self.decoder.logits(tokens, batch, moves.wanted))
+
+    def between(self) -> Between:
+        """What runs between the matrix products: Triton kernels where those of a backend run too."""
+        if self.attention == "torch":
+            return ops_torch
+        from calibrate.decoder.model import ops_triton
+
+        return ops_triton
+
+    # ------------------------------------------------------------------ what a driver calls
+
+    def begin(self, request: int, prompt: Sequence[int]) -> None:
+        """A request's tokens; raises ValueError for a prompt that is too long or has an unknown token."""
+        self.tokens.begin(request, prompt)
+
+    def end(self, request: int) -> None:
+        """Forget a request; raises ValueError for one that has not begun."""
+        self.tokens.end(request)
+
+    def launch(self, step: Step) -> Flight:
+        """Start a step behind those launched before; raises ValueError for one that makes no sense, OutOfMemory."""
+        self.check(step)
+        order = sorted(range(len(step.rows)), key=lambda place: step.rows[place].count > 1)
+        rows = [step.rows[place] for place in order]
+        bucket = self.fixed.bucket(len(rows)) if rows[-1].count == 1 else None
+        layout = layout_of(rows, self.page_size, bucket)
+        for row in rows:
+            self.tokens.place(row.request)
+        packed = self.packed(rows, layout)
+        arrivals = self.tokens.arrivals(row.request for row in rows)
+        pending = self.lane.submit(partial(self.run, step, layout, packed, arrivals, bucket is not None))
+        for row in rows:
+            self.tokens.known[row.request] += row.yields
+        rank = {order[index]: place for place, index in enumerate(layout.yields) if index < len(order)}
+        places = tuple(rank[place] for place, row in enumerate(step.rows) if row.yields)
+        return Flight(pending, layout.rows, places)
+
+    def collect(self, handle: Flight) -> Outcome:
+        """Wait for a step; raises OutOfMemory, after which its requests can only be ended."""
+        done = handle.pending.wait()
+        tokens = tuple(done.result[place] for place in handle.places)
+        return Outcome(tokens, done.device_ns, done.cpu_ns, handle.batch)
+
+    def fill_cache(self, seed: int) -> None:
+        """Normal numbers into every page, to measure steps whose context was never computed."""
+
+        def fill() -> None:
+            stream = torch.Generator(self.device).manual_seed(seed)
+            for layer in self.decoder.cache.data:
+                layer.normal_(generator=stream)
+
+        self.lane.do(fill)
+
+    def close(self) -> None:
+        """Give the thread and the memory back."""
+        self.lane.close()
+        del self.decoder, self.host, self.fixed, self.tokens
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ a step
+
+    def check(self, step: Step) -> None:
+        """Raise ValueError unless every row continues what is known of its request, and the step is within limits."""
+        known, seen = self.tokens.known, set()
+        if not 1 <= len(step.rows) <= self.options.slots:
+            raise ValueError(f"a step has {len(step.rows)} rows; expected 1 to {self.options.slots}")
+        for row in step.rows:
+            if row.request not in known or row.request in seen:
+                why = "is in the step twice" if row.request in seen else "has not begun"
+                raise ValueError(f"request {row.request}: {why}")
+            seen.add(row.request)
+            reach = row.start + row.count
+            if row.start < 0 or row.count < 1 or reach > known[row.request]:
+                raise ValueError(
+                    f"request {row.request}: positions {row.start} to {reach - 1}; expected at least one, of the "
+                    f"{known[row.request]} tokens known"
+                )
+            if row.yields and reach < known[row.request]:
+                raise ValueError(f"request {row.request}: yields after {reach} of {known[row.request]} tokens known")
+            if row.yields and reach > self.longest:
+                raise ValueError(f"request {row.request}: a token after {reach}; expected at most {self.longest}")
+        positions = sum(row.count for row in step.rows)
+        if positions > max(self.options.token_budget, self.options.slots):
+            raise ValueError(f"a step of {positions} positions; expected at most {self.options.token_budget}")
+        for page, place in [*step.swap_out, *((page, place) for place, page in step.swap_in)]:
+            if not (0 <= page < self.pages and 0 <= place < self.host_pages):
+                raise ValueError(
+                    f"page {page} and host page {place}; expected below {self.pages} and {self.host_pages}"
+                )
+
+    def packed(self, rows: Sequence[Row], layout: Layout) -> Tensor:
+        """A step as one array of int32 on the host."""
+        packed = torch.empty(sum(layout.sizes), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        draw = partial(uniform, self.options.seed) if self.options.temperature else None
+        array = cast("np.ndarray[tuple[int], np.dtype[np.int32]]", packed.numpy())
+        pack(array, rows, layout, self.tokens.rows, self.page_size, self.pages, draw)
+        return packed
+
+    def run(
+        self, step: Step, layout: Layout, packed: Tensor, arrivals: list[tuple[int, Tensor]], padded: bool
+    ) -> Tensor:
+        """The step on the device: pages move, prompts arrive, the model computes, its tokens join the others."""
+        self.host.leave(step.swap_out)
+        self.host.come_back(step.swap_in)
+        for row, prompt in arrivals:
+            self.tokens.device_write(row, prompt)
+        batch, moves = unpacked(packed.to(self.device, non_blocking=True), layout, self.page_size)
+        store = self.tokens.tokens
+        tokens = store[moves.sources, batch.positions]
+        if padded:
+            scores = self.fixed.decodes[layout.rows](tokens, batch)
+        else:
+            scores = self.decoder.logits(tokens, batch, moves.wanted)
+        heat = self.options.temperature
+        found = drawn(scores, moves.draws, heat) if heat else best(scores)
+        store[moves.targets, moves.columns] = found.int()
+        return found
+
+
+def device_of(name: str) -> torch.device:
+    """The device of a name; raises CannotRun for a GPU that is not there."""
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise CannotRun("device cuda: PyTorch finds no CUDA GPU here; expected cpu, or auto")
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def device_bytes(device: torch.device, fraction: float) -> int:
+    """Bytes of memory a device has; on a GPU PyTorch refuses to use more than the fraction from here on."""
+    if device.type == "cpu":
+        return host_bytes()
+    free, total = torch.cuda.mem_get_info(device)
+    if free < total * fraction:
+        raise CannotRun(
+            f"{size(free)} of {size(total)} on the GPU are free; expected a memory_fraction of at most "
+            f"{int(100 * free / total) / 100}"
+        )
+    torch.cuda.set_per_process_memory_fraction(fraction, device)
+    return total

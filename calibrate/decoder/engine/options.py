@@ -1,0 +1,94 @@
+"""How an engine is opened: its options, and the one place that says why there is none. Imports torch only then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from calibrate.decoder.engine.protocol import CannotRun
+from calibrate.models.decoder_shape import DType, ModelShape, model_shape
+
+if TYPE_CHECKING:
+    from calibrate.decoder.engine.executor import Executor
+
+Backend = Literal["auto", "torch", "triton", "flashinfer"]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How a model is run.
+
+    device           "cpu", "cuda", or "auto": a GPU if there is one
+    dtype            of weights and cache; None: the model's own, float32 on a CPU
+    attention        the backend; "auto": triton on a GPU where the head size allows, else torch
+    page_size        positions in a page
+    pages            on the device; None: as many as fit and all slots can use
+    host_pages       on the host, to swap to
+    memory_fraction  of the device's memory (a CPU's: what the machine has, or the process may use) used at most
+    slots            most rows of a step
+    token_budget     most positions that a step computes
+    longest          most tokens of one request, prompt and output
+    threads          that a CPU computes with; CPU time is known for one
+    buckets          batches that decodes are padded to; None: on a GPU a graph for each of a list up to `slots`, on a
+                     CPU no padding; () no padding
+    temperature      0 takes the best token, above 0 tokens are drawn
+    seed             of weights and draws
+    weights          a folder with a checkpoint; None: random weights
+    """
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: DType | None = None
+    attention: Backend = "auto"
+    page_size: int = 16
+    pages: int | None = None
+    host_pages: int = 0
+    memory_fraction: float = 0.9
+    slots: int = 64
+    token_budget: int = 2048
+    longest: int = 4096
+    threads: int = 1
+    buckets: tuple[int, ...] | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    weights: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an option out of its range."""
+        for key in ("page_size", "slots", "token_budget", "longest", "threads"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"{key} is {getattr(self, key)}; expected at least 1")
+        if self.page_size > 128:
+            raise ValueError(f"page_size is {self.page_size}; expected at most 128")
+        if self.pages is not None and self.pages < 1:
+            raise ValueError(f"pages is {self.pages}; expected at least 1")
+        if self.host_pages < 0:
+            raise ValueError(f"host_pages is {self.host_pages}; expected 0 or more")
+        if not 0 < self.memory_fraction <= 1:
+            raise ValueError(f"memory_fraction is {self.memory_fraction}; expected above 0 and at most 1")
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature is {self.temperature}; expected 0 or more")
+        for rows in self.buckets or ():
+            if not 1 <= rows <= self.slots:
+                raise ValueError(f"buckets has {rows}; expected 1 to {self.slots}, the slots")
+
+
+def open_engine(model: str | ModelShape, options: EngineOptions) -> Executor:
+    """An engine for a named model, a config.json, or a shape; close it after use.
+
+    Raises CannotRun, one line, without torch, without a GPU where one was asked for, for an unknown model, a
+    backend that is not there, a sequence longer than the model was made for, or too little memory.
+    """
+    try:
+        shape = model_shape(model) if isinstance(model, str) else model
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
+    if options.longest > shape.longest:
+        raise CannotRun(f"longest is {options.longest}; expected at most {shape.longest}, for {shape.name}")
+    try:
+        import torch  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise CannotRun("running a model needs PyTorch: pip install 'slotstep[calibrate]'") from None
+    from calibrate.decoder.engine.executor import Executor
+
+    return Executor(shape, options)

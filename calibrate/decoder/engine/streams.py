@@ -1,0 +1,163 @@
+"""Where steps run, one after another, and how long each took: a stream of a GPU, or a thread of a CPU.
+
+A lane takes a job and returns at once; whoever wants the result waits for it. So a driver can plan a step while
+another runs, on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter_ns, thread_time_ns
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from calibrate.decoder.engine.protocol import OutOfMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Job = Callable[[], Tensor]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a job gave, on the host; ns on the device, and of CPU time where one thread did it all."""
+
+    result: list[int]
+    device_ns: int
+    cpu_ns: int | None
+
+
+class Pending(Protocol):
+    """A job on its way."""
+
+    def wait(self) -> Done:
+        """Its result, once it is there; raises OutOfMemory if the device had no room for it."""
+
+
+class Lane(Protocol):
+    """Runs jobs in the order in which they come."""
+
+    def submit(self, job: Job) -> Pending:
+        """Start a job behind the others, without waiting; raises OutOfMemory if there is no room for it."""
+
+    def do(self, action: Callable[[], T]) -> T:
+        """Run something behind the others and wait for it."""
+
+    def close(self) -> None:
+        """No job will come any more."""
+
+
+@dataclass(frozen=True)
+class InThread:
+    """A job on a CPU."""
+
+    future: Future[Done]
+
+    def wait(self) -> Done:
+        """Its result."""
+        return self.future.result()
+
+
+class ThreadLane:
+    """A thread of its own in which PyTorch computes with so many threads (one: its CPU time is all there is)."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.pool = ThreadPoolExecutor(1, "engine", torch.set_num_threads, (threads,))
+
+    def submit(self, job: Job) -> InThread:
+        """Start a job behind the others."""
+        return InThread(self.pool.submit(self.timed, job))
+
+    def do(self, action: Callable[[], T]) -> T:
+        """Run something behind the others and wait for it."""
+        return self.pool.submit(guarded, action).result()
+
+    def close(self) -> None:
+        """End the thread."""
+        self.pool.shutdown()
+
+    def timed(self, job: Job) -> Done:
+        """Run a job here and now."""
+        began, worked = perf_counter_ns(), thread_time_ns()
+        result = guarded(job)
+        took, cpu = perf_counter_ns() - began, thread_time_ns() - worked
+        return Done(result.tolist(), took, cpu if self.threads == 1 else None)
+
+
+@dataclass(frozen=True)
+class OnStream:
+    """A job on a GPU: its result, on the way to the host, and the events around it."""
+
+    result: Tensor
+    start: torch.cuda.Event
+    end: torch.cuda.Event
+    arrived: torch.cuda.Event
+
+    def wait(self) -> Done:
+        """Its result."""
+        self.arrived.synchronize()
+        return Done(self.result.tolist(), round(self.start.elapsed_time(self.end) * 1e6), None)
+
+
+class StreamLane:
+    """A stream of a GPU. `submit` returns when all launches of the job are queued."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def submit(self, job: Job) -> OnStream:
+        """Queue a job behind the others."""
+        start, end, arrived = event(timing=True), event(timing=True), event(timing=False)
+        with torch.cuda.stream(self.stream):
+            start.record()
+            result = guarded(job)
+            end.record()
+            host = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+            host.copy_(result, non_blocking=True)
+            arrived.record()
+        return OnStream(host, start, end, arrived)
+
+    def do(self, action: Callable[[], T]) -> T:
+        """Queue something behind the others and wait for it."""
+        with torch.cuda.stream(self.stream):
+            result = guarded(action)
+            self.stream.synchronize()
+        return result
+
+    def close(self) -> None:
+        """Wait for what is queued."""
+        self.stream.synchronize()
+
+
+def event(timing: bool) -> torch.cuda.Event:
+    """An event to record in a stream; only with timing can its distance from another be asked."""
+    return torch.cuda.Event(enable_timing=timing)  # type: ignore[no-untyped-call]
+
+
+def guarded(action: Callable[[], T]) -> T:
+    """Run something without gradients; what a device says when it has no room becomes OutOfMemory."""
+    with torch.inference_mode(), memory_errors():
+        return action()
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Turn the ways in which PyTorch says that memory has run out into OutOfMemory."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        torch.cuda.empty_cache()
+        raise OutOfMemory(str(error).partition("\n")[0]) from None
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        raise OutOfMemory(str(error).partition("\n")[0]) from None

@@ -1,0 +1,1 @@
+"""The decoder: one forward pass over a ragged batch."""

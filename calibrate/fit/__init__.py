@@ -1,0 +1,1 @@
+"""Fits of step costs: to timed steps, to logs of steps, to the latencies of requests."""

@@ -1,0 +1,148 @@
+"""Runs of one setting: what they differ by is the noise of the machine from run to run, which no single run shows.
+
+Two runs are of one setting where the same prompts were sent in the same order at the same pace, and as many tokens
+came back. What they differ by is taken for every run's noise, of whatever setting: each statistic of latency with the
+others, as they moved together. Few runs say little of how large it is, so that draws are of Student's t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibrate.fit.measured_run import Cell, statistics
+
+Floats = NDArray[np.float64]
+
+ALIKE = 0.1
+"""Spans of sending and output tokens of one setting differ by no more than this share."""
+FEWEST = 20
+"""Requests that two runs need in common."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Runs of one setting, and by how much the highest mean of each metric among them is above the lowest."""
+
+    runs: tuple[str, ...]
+    spread: Mapping[str, float]
+
+    def line(self) -> str:
+        """The same in words."""
+        told = ", ".join(f"{name.removesuffix('_s').upper()} by {share:.0%}" for name, share in self.spread.items())
+        return f"{' and '.join(self.runs)}: runs of one setting, whose means differ in {told}"
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What runs of one setting differ by.
+
+    repeats    the settings that were run more than once
+    contrasts  independent differences between such runs, each of the size of one run's noise: by metric, the
+               logarithms of `calibrate.fit.measured_run.STATISTICS`
+    runs       how many runs there are in all
+    """
+
+    repeats: tuple[Repeats, ...]
+    contrasts: tuple[Mapping[str, Floats], ...]
+    runs: int
+
+    def lines(self) -> list[str]:
+        """What is known of the noise from run to run, and what is not, in words."""
+        few = len(self.contrasts)
+        if few:
+            many = "1 repetition" if few == 1 else f"{few} repetitions"
+            told = f"noise from run to run: in the intervals, as far as {many} can tell it"
+            return [*(each.line() for each in self.repeats), told]
+        runs = "one run" if self.runs == 1 else f"{self.runs} runs, each of another setting,"
+        return [
+            f"{runs} cannot tell how much the same run would differ the next time, and the intervals do not hold it: "
+            "run a setting again, or log the engine's steps (from-steps)"
+        ]
+
+    def draws(self, lot: np.random.Generator) -> Iterator[Mapping[str, Floats]]:
+        """What could be added to the log statistics of each run in turn; nothing if there are no repeats."""
+        many = len(self.contrasts)
+        scale = np.sqrt(1 / lot.chisquare(many)) if many else 0.0
+        for _ in range(self.runs):
+            moved = dict[str, Floats]()
+            for share, contrast in zip(scale * lot.standard_normal(many), self.contrasts, strict=True):
+                for name, of in contrast.items():
+                    moved[name] = moved.get(name, 0.0) + share * of
+            yield moved
+
+
+def noise(cells: Sequence[Cell], first: int) -> Noise:
+    """What these runs say of the noise from run to run, by the first requests of each (`Cell.settled`)."""
+    repeats, contrasts = list[Repeats](), list[Mapping[str, Floats]]()
+    for group in settings(cells):
+        found = of_setting(group, first) if len(group) > 1 else {}
+        if found:
+            spread = {name: float(of[:, 0].max() / of[:, 0].min()) - 1 for name, of in found.items()}
+            repeats.append(Repeats(tuple(cell.name for cell in group), spread))
+            contrasts += [
+                {name: contrast(np.log(of[: place + 1])) for name, of in found.items()}
+                for place in range(1, len(group))
+            ]
+    return Noise(tuple(repeats), tuple(contrasts), len(cells))
+
+
+def of_setting(group: Sequence[Cell], first: int) -> dict[str, Floats]:
+    """Statistics of each metric over the requests that all runs of a setting have in common, a row for each run."""
+    frames = [cell.settled(min(first, cell.requests)).set_index("rank") for cell in group]
+    ranks = reduce(lambda one, other: one.intersection(other), (frame.index for frame in frames))
+    found = dict[str, Floats]()
+    for name in group[0].known:
+        values = [frame.loc[ranks, name].to_numpy(np.float64) for frame in frames]
+        values = [each[each > 0] for each in values]
+        if min(map(len, values)) >= FEWEST:
+            found[name] = np.array([statistics(each) for each in values])
+    return found
+
+
+def contrast(rows: Floats) -> Floats:
+    """The mean of all rows but the last, less the last, as spread as a single row is."""
+    before = len(rows) - 1
+    scaled: Floats = np.sqrt(before / len(rows)) * (rows[:-1].mean(axis=0) - rows[-1])
+    return scaled
+
+
+def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The runs by setting, both in their order."""
+    found = list[list[Cell]]()
+    for cell in cells:
+        group = next((group for group in found if same_setting(group[0], cell)), None)
+        if group is None:
+            found.append([cell])
+        else:
+            group.append(cell)
+    return found
+
+
+def same_setting(one: Cell, other: Cell) -> bool:
+    """Whether two runs sent the same prompts in the same order at the same pace, and got as many tokens."""
+    if one.requests != other.requests or one.known != other.known:
+        return False
+    both = one.measured.merge(other.measured, on="rank", suffixes=("", "_again"))
+    if len(both) < FEWEST or (both["prompt"] != both["prompt_again"]).any():
+        return False
+    return all(
+        abs(amount(both, "") - amount(both, "_again")) <= ALIKE * max(amount(both, ""), amount(both, "_again"))
+        for amount in (outputs, span)
+    )
+
+
+def outputs(frame: pd.DataFrame, end: str) -> float:
+    """Tokens that came back."""
+    return float(frame["output" + end].sum())
+
+
+def span(frame: pd.DataFrame, end: str) -> float:
+    """Seconds from the first sending to the last."""
+    sent = frame["sent_s" + end]
+    return float(sent.max() - sent.min())

@@ -1,0 +1,1 @@
+"""Everything measured and checked on a machine with a GPU, as one command."""

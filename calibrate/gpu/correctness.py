@@ -1,0 +1,169 @@
+"""Whether an engine on this device computes what it should, before anything of it is timed.
+
+Attention on a paged cache against float64; the same with one page of a table exchanged, which has to be noticed;
+and the whole engine: requests that are chunked, preempted, swapped and found in the cache get the tokens they get
+alone. Small on purpose: a minute on a GPU, seconds on a CPU.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+
+from calibrate.decoder.attention.registry import choose_attention
+from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.protocol import CannotRun, Outcome, Step
+from calibrate.decoder.model.decoder import torch_dtype
+from calibrate.gpu.test_batches import error, exact, specimen
+from calibrate.models.decoder_shape import DType, ModelShape
+from calibrate.replay.arrival_order import ByArrival
+from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.clock import FakeClock
+from calibrate.replay.driver import Driver
+from calibrate.replay.prompts import prompts
+from sim.engine.scheduler import Scheduler
+from sim.memory.numbered import NumberedPool, NumberedPrefixPool
+from sim.policy.base import Policy
+from sim.request import Request
+from sim.service.clients import OpenLoop
+
+SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", longest=512)
+TOLERANCE = {"float32": 2e-3, "bfloat16": 2e-2, "float16": 4e-3}
+"""Of attention, relative to the largest value: TF32 products on a GPU, and the rounding of the type."""
+SAME = 0.9
+"""Of a request's tokens, up to the first that differs: another batch may round a near tie to the other side, but a
+wrong page changes whatever comes after it."""
+
+Gate = dict[str, Any]
+
+
+def attention_gate(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> Gate:
+    """One backend against float64: decodes and chunks of lengths around the ends of pages; and a wrong table."""
+    shape, kind = SMALL, torch_dtype(dtype)
+    told = specimen(
+        [1, 1, 1, 5, 17], [15, 16, 33, 5, 40], heads=shape.heads, kv_heads=shape.kv_heads, head=shape.head_size,
+        page_size=page_size, dtype=kind, device=device,
+    )  # fmt: skip
+    right = exact(told)
+    _, attend = choose_attention(backend, shape, kind, device, 8)
+    attend.prepare(told.batch)
+    found = error(attend(told.queries, told.keys, told.values, told.batch), right)
+    tables = told.batch.tables.clone()
+    tables[2, 0] = tables[1, 0]
+    wrong = replace(told.batch, tables=tables)
+    attend.prepare(wrong)
+    noticed = error(attend(told.queries, told.keys, told.values, wrong), right)
+    return {
+        "gate": f"attention {backend}, {dtype}, pages of {page_size}",
+        "passed": found <= TOLERANCE[dtype] < noticed,
+        "error": found,
+        "error_with_a_wrong_page": noticed,
+        "allowed": TOLERANCE[dtype],
+    }
+
+
+class Listener:
+    """An engine that hears the tokens of its requests."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+        self.tokens: dict[int, list[int]] = {}
+        self.yielding: list[list[int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def launch(self, step: Step) -> Any:
+        """Remember who is to get a token."""
+        self.yielding.append([row.request for row in step.rows if row.yields])
+        return self.engine.launch(step)
+
+    def collect(self, handle: Any) -> Outcome:
+        """Hear it."""
+        outcome: Outcome = self.engine.collect(handle)
+        for request, token in zip(self.yielding.pop(0), outcome.tokens, strict=True):
+            self.tokens.setdefault(request, []).append(token)
+        return outcome
+
+
+def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
+    """The tokens of six requests under pressure, on a small model in float32.
+
+    Against those that each gets alone from the backend `torch`, without padding or captured graphs.
+    """
+    story = [
+        Request(str(n), 0, 40 + n, 24 - n, blocks=(0, 1, n) if n % 2 else (9 + n, 19 + n, 29 + n), block_size=16)
+        for n in range(6)
+    ]
+    options = EngineOptions(
+        device=device,  # type: ignore[arg-type]
+        dtype="float32",
+        attention=backend,  # type: ignore[arg-type]
+        pages=100,
+        host_pages=200,
+        slots=8,
+        token_budget=64,
+        longest=128,
+    )
+    gates = []
+    with open_engine(SMALL, replace(options, attention="torch", buckets=())) as reference:
+        alone = [served(reference, [request], 100, False, False)[0] for request in story]
+    with open_engine(SMALL, options) as engine:
+        engine.fill_cache(0)
+        for name, pages, swap, share in (
+            ("preempted", 13, False, False),
+            ("swapped", 13, True, False),
+            ("found in the cache", 100, False, True),
+        ):
+            found = served(engine, story, pages, swap, share)
+            same_share = float(np.mean([agreeing(*pair) for pair in zip(found, alone, strict=True)]))
+            gates.append(
+                {
+                    "gate": f"tokens of requests {name}, attention {engine.attention}",
+                    "passed": same_share >= SAME,
+                    "agreeing": same_share,
+                    "allowed": SAME,
+                }
+            )
+    return gates
+
+
+def served(engine: Any, requests: Sequence[Request], pages: int, swap: bool, share: bool) -> list[list[int]]:
+    """The tokens of each request."""
+    pool = NumberedPrefixPool(pages, 16, "all") if share else NumberedPool(pages, 16)
+    scheduler = Scheduler(Policy(ByArrival()), pool, slots=4, token_budget=64, depth=2, swap=swap)
+    listener = Listener(engine)
+    executor: PagedExecutor[Any] = PagedExecutor(scheduler, listener, tokens_of)
+    Driver(OpenLoop(requests), scheduler, executor, FakeClock()).run()
+    executor.close()
+    return [listener.tokens[index] for index in range(len(requests))]
+
+
+tokens_of: Callable[[Request], array[int]] = prompts(SMALL.vocabulary, 0)
+
+
+def agreeing(ours: Sequence[int], theirs: Sequence[int]) -> float:
+    """The share of tokens up to the first that differs."""
+    same = [one == other for one, other in zip(ours, theirs, strict=True)]
+    return (same.index(False) if False in same else len(same)) / len(same)
+
+
+def gates(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[Gate]:
+    """All gates; a backend that is not installed is a gate that was not run, and says why; one that breaks failed."""
+    found: list[Gate] = []
+    for backend in backends:
+        for dtype, page_size in product(dtypes, (1, 16)):
+            try:
+                found.append(attention_gate(backend, device, dtype, page_size))
+            except CannotRun as refusal:
+                found.append({"gate": f"attention {backend}", "passed": None, "why": str(refusal)})
+                break
+            except Exception as broken:  # whatever a backend throws is what there is to know of it
+                found.append({"gate": f"attention {backend}, {dtype}", "passed": False, "why": repr(broken)})
+    return found + engine_gate(device.type)

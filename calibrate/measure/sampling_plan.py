@@ -1,0 +1,157 @@
+"""When which point is measured, and how often: rounds in random order, a sentinel, then where it is needed most.
+
+Every round visits every point once, in an order of its own, so that a slow change of the device falls on all alike. A
+sentinel between the visits tells whether there was one. What time is left goes where a fit without a point predicts
+it worst: to that point, or to a new one beside it. Knows neither what a step costs nor when the deadline is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Generic
+
+import numpy as np
+
+from calibrate.decoder.engine.protocol import Handle, OutOfMemory
+from calibrate.measure.points import Limits, Point, between, read
+from calibrate.measure.run_log import Journal
+from calibrate.measure.step_timer import Bench
+
+WARM_UP = 1
+"""Steps of a visit that are not counted: the first one meets cold caches, and perhaps a graph not captured."""
+
+
+class Campaign(Generic[Handle]):
+    """Visits of `points` and of `held_out` on a bench, written to a journal; those in it already are not made again.
+
+    steps     timed steps of a visit
+    every     visits between two looks at the sentinel
+    look      is called with each look at the sentinel; what it returns is written with it (clocks, power)
+    """
+
+    def __init__(
+        self,
+        bench: Bench[Handle],
+        journal: Journal,
+        points: list[Point],
+        held_out: list[Point],
+        *,
+        sentinel: Point,
+        limits: Limits,
+        steps: int = 3,
+        every: int = 10,
+        seed: int = 0,
+        look: Callable[[], dict[str, Any]] = dict,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.bench = bench
+        self.journal = journal
+        self.points = points
+        self.held_out = held_out
+        self.sentinel = sentinel
+        self.limits = limits
+        self.steps = steps
+        self.every = every
+        self.seed = seed
+        self.look = look
+        self.say = say
+        self.skipped = {line["name"] for line in journal.of("skip")}
+        self.visited = {(line["round"], line["name"]) for line in journal.of("visit")}
+        self.began = time.monotonic() - max((line["at"] for line in journal.lines if "at" in line), default=0.0)
+
+    def rounds(self, count: int) -> Iterator[None]:
+        """So many rounds; a step of this iterator is a visit."""
+        visits = 0
+        for number in range(count):
+            order = [*self.points, *self.held_out]
+            for place in np.random.default_rng([self.seed, number]).permutation(len(order)).tolist():
+                if (number, order[place].name) in self.visited or order[place].name in self.skipped:
+                    continue
+                if visits % self.every == 0:
+                    self.watch()
+                visits += 1
+                self.visit(order[place], number)
+                yield
+        self.watch()
+
+    def adapt(self, error: Callable[[], dict[str, float]], batch: int = 4) -> Iterator[None]:
+        """Without end: the points of which `error` (relative, by name) says the most, and new ones beside them.
+
+        A point that was visited again counts for less each time: where a fit has to extrapolate, looking again
+        changes nothing.
+        """
+        number = 1 + max((line["round"] for line in self.journal.of("visit")), default=0)
+        again: dict[str, int] = {}
+        while True:
+            found = {name: value / (1 + again.get(name, 0)) for name, value in error().items()}
+            known = {point.name: point for point in self.points if point.name not in self.skipped}
+            worst = sorted((name for name in found if name in known), key=lambda name: -found[name])[:batch]
+            if not worst:
+                return
+            self.watch()
+            for name in worst:
+                again[name] = again.get(name, 0) + 1
+                for each in (known[name], self.neighbour(known[name])):
+                    if each is not None:
+                        self.visit(each, number)
+                        yield
+            number += 1
+
+    def neighbour(self, point: Point) -> Point | None:
+        """A new point half-way to one of its kind near it, if it fits and is half an octave from all others."""
+        alike = sorted(
+            (other for other in self.points if other.kind == point.kind), key=lambda to: distance(point, to)
+        )
+        for other in alike[1:5]:
+            made = between(point, other)
+            if made is None or not self.limits.allow(made) or min(distance(made, there) for there in alike) < 0.5:
+                continue
+            self.points.append(made)
+            return made
+        return None
+
+    def visit(self, point: Point, number: int) -> None:
+        """Measure a point once; if the device has no room for it, say so and never try again."""
+        try:
+            samples = self.bench.run(point, WARM_UP + self.steps)[WARM_UP:]
+        except OutOfMemory as error:
+            self.skipped.add(point.name)
+            self.journal.write(kind="skip", name=point.name, reason=str(error), at=self.at)
+            self.say(f"skipped {point.name}: {error}")
+            return
+        self.journal.write(
+            kind="visit",
+            round=number,
+            name=point.name,
+            point=point.written(),
+            held_out=point in self.held_out,
+            at=self.at,
+            samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
+        )
+
+    def watch(self) -> None:
+        """Look at the sentinel."""
+        samples = self.bench.run(self.sentinel, WARM_UP + self.steps)[WARM_UP:]
+        self.journal.write(
+            kind="sentinel",
+            at=self.at,
+            samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
+            **self.look(),
+        )
+
+    @property
+    def at(self) -> float:
+        """Seconds since the measurement began, pauses between two starts of it left out."""
+        return round(time.monotonic() - self.began, 6)
+
+
+def all_points(journal: Journal) -> list[Point]:
+    """Every point that was visited, in order of its first visit."""
+    return list(dict.fromkeys(read(line["point"]) for line in journal.of("visit")))
+
+
+def distance(one: Point, other: Point) -> float:
+    """How far two points of a kind are apart, in octaves."""
+    ours, theirs = one.shape, other.shape
+    return float(sum(abs(np.log2((ours[key] + 1) / (theirs[key] + 1))) for key in ours))

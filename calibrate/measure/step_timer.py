@@ -1,0 +1,99 @@
+"""Runs points on an engine and takes the times of their steps. Knows how to stage a step, not when or how often.
+
+A decoding row needs no history to be timed: its request begins with as many tokens as it is to read, and the pages
+hold whatever is in them (which has to be something: zeros are multiplied faster than data). Pages come from all over
+the pool, as they do after an hour of serving.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+
+from calibrate.decoder.engine.protocol import Engine, Handle, Outcome, Row, Step
+from calibrate.measure.points import Limits, Point
+from sim.request import Nanoseconds
+
+FIRST_REQUEST = 1 << 40
+"""Requests of a bench have numbers from here on: a replay on the same engine has its own."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed step of a point.
+
+    grown    positions by which every decode has grown since the point's first step
+    wall_ns  from before the launch until the results are there: the call a replay makes
+    """
+
+    grown: int
+    device_ns: Nanoseconds
+    cpu_ns: Nanoseconds | None
+    wall_ns: Nanoseconds
+
+    def on(self, clock: str) -> Nanoseconds:
+        """The duration by a clock: device, cpu or wall. Raises ValueError for a cpu time that nobody took."""
+        found: Nanoseconds | None = getattr(self, f"{clock}_ns")
+        if found is None:
+            raise ValueError("this engine tells no CPU time; expected device or wall")
+        return found
+
+
+class Bench(Generic[Handle]):
+    """Stages steps on `engine` in the pages `first_page` .. of it; the rest may belong to somebody else."""
+
+    def __init__(self, engine: Engine[Handle], vocabulary: int, seed: int, first_page: int = 0) -> None:
+        self.engine = engine
+        self.vocabulary = vocabulary
+        self.stream = np.random.default_rng(seed)
+        self.numbers = self.stream.permutation(np.arange(first_page, engine.pages)).astype(np.int32)
+        self.next_request = FIRST_REQUEST
+
+    def limits(self, batch: int, tokens: int) -> Limits:
+        """What can be staged here in steps of at most so many rows and tokens."""
+        return Limits(batch, tokens, self.engine.longest, len(self.numbers), self.engine.page_size)
+
+    def run(self, point: Point, steps: int) -> list[Sample]:
+        """So many steps of a point in a row: the decodes go on from step to step, the chunks are new in each.
+
+        Raises OutOfMemory as the engine does; its requests are forgotten then too.
+        """
+        numbers = self.stream.permutation(self.numbers)
+        tables, used = [], 0
+        for start, count in point.rows:
+            needed = -(-(start + count + steps - 1) // self.engine.page_size)
+            tables.append(array("i", numbers[used : used + needed].tolist()))
+            used += needed
+        assert used <= len(numbers), "a point that does not fit was staged"
+        decoding = [self.begin(context + 1) for context in point.decodes]
+        try:
+            return [self.step(point, decoding, tables, grown) for grown in range(steps)]
+        finally:
+            for request in decoding:
+                self.engine.end(request)
+
+    def begin(self, known: int) -> int:
+        """A request with so many known tokens, of no meaning."""
+        self.next_request += 1
+        said = self.stream.integers(0, self.vocabulary, known, dtype=np.int32)
+        self.engine.begin(self.next_request, array("i", said.tobytes()))
+        return self.next_request
+
+    def step(self, point: Point, decoding: list[int], tables: list[array[int]], grown: int) -> Sample:
+        """One step, timed by all clocks."""
+        computing = [self.begin(start + size) for start, size in point.chunks]
+        starts = [context + grown for context in point.decodes] + [start for start, _ in point.chunks]
+        counts = [count for _, count in point.rows]
+        whole = zip([*decoding, *computing], starts, counts, tables, strict=True)
+        rows = tuple(Row(request, start, count, table, True) for request, start, count, table in whole)
+        try:
+            began = time.perf_counter_ns()
+            outcome: Outcome = self.engine.collect(self.engine.launch(Step(rows)))
+            return Sample(grown, outcome.device_ns, outcome.cpu_ns, time.perf_counter_ns() - began)
+        finally:
+            for request in computing:
+                self.engine.end(request)

@@ -1,0 +1,1 @@
+"""Models: their sizes, by name or from a config.json, and their weights."""

@@ -1,0 +1,1 @@
+"""A prediction held against a measurement."""

@@ -1,0 +1,183 @@
+"""A prediction put to the test on one engine: measure, replay, fit, simulate, replay again, judge.
+
+By CPU time the points are measured between the steps of the replay: whatever slows one down slows the other. By the
+wall they are measured before it, for between two steps there must be nothing then. The simulation is the replay's
+driver on an engine that takes the fitted cost, which is the simulator's twin, so that no SimPy is needed. Knows no
+command line and no file of scenarios.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrate.decoder.engine.protocol import Engine
+from calibrate.decoder.engine.synthetic import FakeExecutor
+from calibrate.fit.fit_run import Fitted, Form, fit
+from calibrate.measure.measure import Plan, prepared, until
+from calibrate.measure.run_log import LINES
+from calibrate.measure.sampling_plan import Campaign
+from calibrate.profiles.schema import curve
+from calibrate.replay.clock import FakeClock
+from calibrate.replay.driver import Driver
+from calibrate.replay.live import Pacing, Replayed, replay
+from calibrate.validate.judge import Judgement, figures, relative, teacher_forced
+from sim.cost.forms import Curve
+from sim.engine.scheduler import Scheduler
+from sim.log.events import EventLog
+from sim.request import Request
+from sim.service.clients import Clients
+
+MOST_NOISE = 0.5
+"""Of the tolerance: where two replays differ by more than this share of it, no prediction can be judged."""
+CONTENDED = 1.25
+"""On the wall clock, steps that take so many times what their thread works measure the neighbours."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is replayed: who sends, fresh each time; a scheduler with numbered pages, fresh each time; the tokens."""
+
+    clients: Callable[[], Clients]
+    scheduler: Callable[[], Scheduler]
+    prompts: Callable[[Request], array[int]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """All that came out of it."""
+
+    fitted: Fitted
+    cost: Curve
+    simulated: EventLog
+    first: Replayed
+    second: Replayed
+    judgement: Judgement
+
+
+def trial(
+    subject: Subject,
+    engine: Engine[Any],
+    vocabulary: int,
+    about: dict[str, Any],
+    plan: Plan,
+    *,
+    first_page: int,
+    pacing: Pacing,
+    tolerance: float = 0.2,
+    form: Form = "table",
+    folder: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Trial:
+    """Put the prediction of a subject to the test on an engine; those of its pages from `first_page` on are free.
+
+    Raises ValueError for a plan that measures nothing, CannotRun as `replay`.
+    """
+    if folder is not None and (folder / LINES).exists():
+        raise ValueError(f"{folder}: holds a measurement; expected a new folder, to measure beside this replay")
+    campaign = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
+    interleaved = pacing == "cpu" and subject.scheduler().depth == 1
+    measured_by = "cpu" if pacing == "cpu" else "wall"
+    visits = campaign.rounds(plan.rounds)
+    total = plan.rounds * len([*campaign.points, *campaign.held_out])
+    began = time.monotonic()
+    if not interleaved:
+        until(visits, began + plan.seconds)
+    say("replaying")
+    every, several = pace_of(subject, total) if interleaved else (1, 1)
+    between = grouped(visits, several) if interleaved else None
+    first = replayed(subject, engine, pacing, between, every)
+    say(f"{first.log.steps} steps replayed; again")
+    second = replayed(subject, engine, pacing, between, every)
+    for _ in islice(visits, 0 if interleaved and done(campaign) else len(campaign.points) + len(campaign.held_out)):
+        pass
+    campaign.journal.close()
+    return judged(subject, fit(campaign.journal.lines, about, form, measured_by), first, second, pacing, tolerance)
+
+
+def judged(
+    subject: Subject, fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float
+) -> Trial:
+    """What a fit says of a subject, against two replays of it.
+
+    By the wall, what the host does between two steps is not in what was measured: the median of the second replay is
+    added, and the first one is predicted.
+    """
+    host = 0 if pacing == "cpu" else host_ns(second)
+    cost = curve(fitted.kind, {**fitted.coefficients, **({"host": float(host)} if host else {})})
+    simulated = simulate(subject, cost)
+    judgement = Judgement(
+        teacher_forced(cost, first.log),
+        relative(figures(simulated), figures(first.log)),
+        relative(figures(second.log), figures(first.log)),
+        unfit(fitted, first, second, pacing, tolerance),
+        tolerance,
+    )
+    return Trial(fitted, cost, simulated, first, second, judgement)
+
+
+def replayed(subject: Subject, engine: Engine[Any], pacing: Pacing, between: Any, every: int) -> Replayed:
+    """One replay of a fresh subject."""
+    return replay(
+        subject.clients(), subject.scheduler(), engine, subject.prompts, pacing, between=between, every=every
+    )
+
+
+def simulate(subject: Subject, cost: Curve) -> EventLog:
+    """The same requests at a cost, on no engine at all."""
+    clock, scheduler = FakeClock(), subject.scheduler()
+    if cost.raggedness:
+        scheduler.decoders.watch()
+    return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
+
+
+def pace_of(subject: Subject, visits: int) -> tuple[int, int]:
+    """(every so many steps, so many visits), so that two replays have room for all of them.
+
+    How many steps there will be is told by a simulation in which each takes as long as any other.
+    """
+    steps = max(1, 2 * simulate(subject, curve("affine", {"base": 1e7})).steps)
+    return max(1, steps // max(visits, 1)), max(1, -(-visits // steps))
+
+
+def grouped(visits: Any, several: int) -> Any:
+    """The same visits, so many at a time."""
+    while taken := list(islice(visits, several)):
+        yield taken[-1]
+
+
+def done(campaign: Campaign[Any]) -> bool:
+    """Whether every point was visited, or skipped."""
+    visited = {line["name"] for line in campaign.journal.of("visit")} | campaign.skipped
+    return all(point.name in visited for point in chain(campaign.points, campaign.held_out))
+
+
+def host_ns(of: Replayed) -> int:
+    """What the host does between two steps, the median."""
+    planning, committing = np.array(of.pace.planning), np.array(of.pace.committing)
+    return int(np.median(planning) + np.median(committing)) if len(planning) else 0
+
+
+def unfit(fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float) -> tuple[str, ...]:
+    """Why this host cannot tell a good prediction from a bad one; nothing if it can."""
+    reasons = []
+    noise = abs(relative(figures(second.log), figures(first.log))["busy"])
+    if noise > MOST_NOISE * tolerance:
+        reasons.append(
+            f"two replays of the same requests differ by {noise:.1%} in busy time; "
+            f"expected at most {MOST_NOISE * tolerance:.1%}"
+        )
+    if fitted.drift.n >= 5 and abs(fitted.drift.trend) > tolerance:
+        reasons.append(fitted.drift.verdict)
+    if pacing == "wall" and first.contention is not None and first.contention > CONTENDED:
+        reasons.append(
+            f"steps took {first.contention:.2f} times as long as their thread worked; expected at most {CONTENDED}"
+        )
+    return tuple(reasons)

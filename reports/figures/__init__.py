@@ -1,0 +1,1 @@
+"""Figures, one module each, and the style they share."""

@@ -1,0 +1,75 @@
+"""A prediction beside a measured run: quantile against quantile, and both runs over time.
+
+On the diagonal of a panel the two distributions agree; below it the prediction is too short. Knows nothing of how
+either came about.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from reports.figures import style
+
+PANELS = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
+SHARES = np.concatenate([np.linspace(0, 0.99, 100), [0.995, 0.999, 1.0]])
+SERIES = {"in_flight": "requests in flight", "without_token": "without their first token"}
+
+
+def fidelity(name: str, pairs: pd.DataFrame, series: pd.DataFrame) -> Figure:
+    """Quantiles of TTFT, TPOT and E2E, and two series over time, measured and predicted.
+
+    `pairs` has columns such as `ttft_s_measured` and `ttft_s_predicted` (s), a row per request; `series` has `t` (s)
+    and, measured and predicted, the counts named in SERIES. A metric or series without samples has an empty panel.
+    """
+    figure = style.figure(11.0, 6.4)
+    grid = figure.add_gridspec(2, 6)
+    for place, (metric, title) in enumerate(PANELS.items()):
+        quantiles(
+            figure.add_subplot(grid[0, 2 * place : 2 * place + 2]), title, name if not place else "", pairs, metric
+        )
+    for place, (column, title) in enumerate(SERIES.items()):
+        over_time(figure.add_subplot(grid[1, 3 * place : 3 * place + 3]), title, series, column)
+    return figure
+
+
+def quantiles(axes: Axes, title: str, remark: str, pairs: pd.DataFrame, metric: str) -> None:
+    """The quantiles of one metric against each other; the largest hundredth apart."""
+    style.title(axes, title, remark)
+    style.bare(axes, "bottom", "left")
+    columns = [f"{metric}_{side}" for side in ("measured", "predicted")]
+    known = pairs[columns].dropna() if all(column in pairs for column in columns) else pd.DataFrame()
+    if known.empty:
+        nothing(axes)
+        return
+    truth, said = (np.quantile(known[column].to_numpy(np.float64), SHARES) for column in columns)
+    least, most = min(truth[0], said[0]), max(truth[-1], said[-1])
+    axes.plot([least, most], [least, most], color=style.EDGE, linewidth=1.0)
+    bulk = SHARES <= 0.99
+    axes.plot(truth[bulk], said[bulk], ".", color=style.COLOURS[0], markersize=4)
+    axes.plot(truth[~bulk], said[~bulk], "o", color=style.COLOURS[1], markersize=4, fillstyle="none")
+    axes.set_xlabel("measured, s", fontsize=style.SMALL, color=style.STRONG)
+    axes.set_ylabel("predicted, s", fontsize=style.SMALL, color=style.STRONG)
+
+
+def over_time(axes: Axes, title: str, series: pd.DataFrame, column: str) -> None:
+    """One count of both runs over time."""
+    style.title(axes, title, "")
+    style.bare(axes, "bottom", "left")
+    if series.empty:
+        nothing(axes)
+        return
+    lines = []
+    for place, side in enumerate(("measured", "predicted")):
+        colour, dashes = style.line(place)
+        lines += axes.plot(series["t"], series[f"{column}_{side}"], color=colour, linestyle=dashes, linewidth=1.2)
+    style.legend(axes, lines, ["measured", "predicted"], loc="best")
+    axes.set_xlabel("s", fontsize=style.SMALL, color=style.STRONG)
+    axes.set_ylim(bottom=0)
+
+
+def nothing(axes: Axes) -> None:
+    """The words of an empty panel."""
+    axes.text(0.5, 0.5, "no samples", transform=axes.transAxes, ha="center", color=style.FAINT)

@@ -1,0 +1,191 @@
+"""An answer to how much, as a table, sentences and a figure; from the plain object that `--json` prints.
+
+Knows nothing of how it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from reports.figures import style
+from reports.latency_origin import SINCE
+from reports.units import ABSENT, duration, percent, printable, significant
+
+Content = Mapping[str, Any]
+
+ROWS = 5
+"""Rows of the ledger that a sentence names."""
+
+
+def capacity_table(content: Content) -> Group:
+    """A row for each variant, a sentence for each profile, the ledger and the curve of the best."""
+    parts: list[RenderableType] = [_variants(content), *(Text(line) for line in content["sentences"])]
+    best = content["answers"][content["best"]] if content["best"] is not None else None
+    if best is not None and best["knee"] is not None:
+        parts += [Text(), Text(_ledger(best)), Text(), Text(f"{_named(content, best)}:"), curve_table(content, best)]
+    return Group(*parts)
+
+
+def _variants(content: Content) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    answers = content["answers"]
+    several = {
+        key for key in ("profile", "policy", "slots", "token_budget") if len({each[key] for each in answers}) > 1
+    }
+    shown = [key for key in ("profile", "policy", "slots", "token_budget") if key in several or key == "policy"]
+    for key in shown:
+        table.add_column(key.replace("_", "\n"), overflow="fold")
+    knob = "replicas" if content["find"] == "replicas" else "req/s"
+    for head in (knob, "output\ntok/s", "occu-\npancy", *(["per M\ntokens"] if content["price"] is not None else [])):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("missed beyond it", overflow="fold")
+    table.add_column("requests\nwait for", overflow="fold")
+    for each in answers:
+        knee = each["knee"]
+        numbers = [ABSENT] * (4 if content["price"] is not None else 3)
+        if knee is not None:
+            numbers = [at(content, each["at"]), f"{knee['output_tokens_per_s']:,.0f}", percent(knee["occupancy"])]
+            numbers += [] if content["price"] is None else [money(knee["cost_per_million_output_tokens"])]
+        names = [Text(printable(ABSENT if each[key] is None else each[key])) for key in shown]
+        table.add_row(*names, *numbers, Text(each["binding"] or ABSENT), Text(each["bound_by"] or ABSENT))
+    return table
+
+
+def curve_table(content: Content, answer: Content) -> Table:
+    """What is known at each point, each statistic with its bounds."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("replicas" if content["find"] == "replicas" else "req/s", justify="right", no_wrap=True)
+    for text in content["objectives"]:
+        table.add_column(text, justify="right", no_wrap=True)
+    for head in ("occupancy", "runs", "met"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for point in answer["curve"]:
+        cells = [_measured(each) for each in point["objectives"]]
+        met = (
+            "yes"
+            if point["met"]
+            else ("unstable" if point["stable"] is False else "no" if point["met"] is False else "open")
+        )
+        table.add_row(at(content, point["at"]), *cells, percent(point["occupancy"]), str(point["runs"]), met)
+    return table
+
+
+def _measured(objective: Content) -> str:
+    if objective["value"] is None:
+        return ABSENT if objective["late"] is None else f"{percent(objective['late'])} late"
+    value = duration(objective["value"])
+    return value if objective["late"] is None else f"{value} ({percent(objective['late'])} late)"
+
+
+def _ledger(answer: Content) -> str:
+    rows = answer["knee"]["slot_seconds"]
+    bought = rows["bought"]
+    largest = sorted(((row, time) for row, time in rows.items() if row != "bought"), key=lambda item: -item[1])
+    listed = ", ".join(f"{row} {percent(time / bought)}" for row, time in largest[:ROWS] if time)
+    return f"Where the slot-seconds go there: {listed}."
+
+
+def _named(content: Content, answer: Content) -> str:
+    several = len(content["answers"]) > 1
+    name = printable(answer["policy"]) + (f", {printable(answer['profile'])}" if answer["profile"] else "")
+    name += f", {answer['slots']} slots" if answer["slots"] is not None else ""
+    return f"The curve of {name}" if several else "The curve"
+
+
+def at(content: Content, value: float) -> str:
+    """A value of the knob."""
+    return f"{value:,.0f}" if content["find"] == "replicas" else significant(value)
+
+
+def money(amount: float | None) -> str:
+    """A price, to the cent or three digits."""
+    return ABSENT if amount is None else (f"{amount:,.2f}" if amount >= 1 else significant(amount))
+
+
+def sentences(content: Content) -> list[str]:
+    """`h100: 17.2 req/s fcfs, 18.9 fair; bound by KV pages.` for each profile, and how sure that is."""
+    answers: Sequence[Content] = content["answers"]
+    unit = "replicas" if content["find"] == "replicas" else "req/s"
+    said = []
+    for profile in dict.fromkeys(each["profile"] for each in answers):
+        mine = [each for each in answers if each["profile"] == profile]
+        found = ", ".join(f"{_number(content, each)} {unit} {_label(mine, each)}".strip() for each in mine)
+        causes = dict.fromkeys(each["bound_by"] for each in mine if each["bound_by"])
+        bound = f"; bound by {' and '.join(causes)}" if causes else ""
+        said.append(f"{profile or content['scenario']}: {found}{bound}.")
+    how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
+    if content["find"] != "replicas":
+        how += f", to within {100 * content['tolerance']:g}%"
+    if content["held_back"]:
+        how = f"counted from {SINCE[content['from']]}; {how}"
+    said.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
+    if content["resampled"] is not None:
+        said.append(
+            f"The workload draws nothing, so each run is another draw of stretches of {content['resampled']} of it."
+        )
+    return said
+
+
+def _number(content: Content, answer: Content) -> str:
+    if answer["knee"] is None:
+        return "no"
+    return at(content, answer["at"])
+
+
+def _label(mine: Sequence[Content], answer: Content) -> str:
+    parts = [printable(answer["policy"])]
+    parts += [f"{answer['slots']} slots"] if len({each["slots"] for each in mine}) > 1 else []
+    parts += [f"budget {answer['token_budget']}"] if len({each["token_budget"] for each in mine}) > 1 else []
+    return ", ".join(parts)
+
+
+def capacity_figure(content: Content) -> Figure:
+    """For each objective how its statistic rises with the knob, a line for each variant, and its limit."""
+    panels = content["objectives"] or ["occupancy"]
+    figure = style.figure(7, 2.6 * len(panels))
+    handles: dict[str, Any] = {}
+    for place, (axes, text) in enumerate(
+        zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True)
+    ):
+        style.bare(axes, "left", "bottom")
+        style.title(axes, text, "")
+        for number, answer in enumerate(content["answers"]):
+            colour, dashes = style.line(number)
+            known = [(point["at"], _height(point, place)) for point in answer["curve"]]
+            drawn = [(x, y) for x, y in known if y is not None]
+            (handle,) = axes.plot(
+                *zip(*drawn, strict=True), color=colour, linestyle=dashes, marker=".", linewidth=1.2
+            )
+            handles[_label(content["answers"], answer)] = handle
+            if answer["knee"] is not None:
+                axes.axvline(answer["at"], color=colour, linewidth=0.8, alpha=0.5)
+        if content["objectives"] and (limit := content["answers"][0]["curve"][0]["objectives"][place]["limit"]):
+            axes.axhline(limit, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 2)))
+            axes.set_yscale("log")
+            for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+                ticks(FuncFormatter(lambda seconds, _: duration(seconds)))
+            axes.tick_params(which="both", labelsize=style.SMALL, color=style.FAINT, labelcolor=style.STRONG)
+        axes.set_xlabel(
+            "replicas" if content["find"] == "replicas" else "requests/s", fontsize=style.SMALL, color=style.STRONG
+        )
+    if len(handles) > 1:
+        style.legend(
+            figure, list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 4)
+        )
+    return figure
+
+
+def _height(point: Content, place: int) -> float | None:
+    if not point["objectives"]:
+        return float(point["occupancy"])
+    objective = point["objectives"][place]
+    value = objective["value"] if objective["value"] is not None else objective["late"]
+    return None if value is None else float(value)

@@ -1,0 +1,1 @@
+"""Pure functions of the logs: records of requests, the ledger, metrics, frames."""

@@ -1,0 +1,57 @@
+"""How many requests there are at once: in flight (sent, not ended); running (admitted, neither ended nor preempted).
+
+At one instant, ends come before what begins: a place that is taken over does not count twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim.accounting.client_view import Injected
+from sim.accounting.requests import NEVER, Lives
+from sim.log.events import Integers, Kind
+
+Level = tuple[Integers, Integers]
+"""Instants, increasing, and the number from each on."""
+
+
+def concurrency(injected: Injected, begin: int, end: int) -> dict[str, Any]:
+    """Most at once, and the mean over time, of requests in flight and running from `begin` to `end`."""
+    sent = (injected.queued != NEVER) & (injected.ended != NEVER)
+    levels = {
+        "in_flight": level(injected.queued[sent], injected.ended[sent]),
+        "running": level(*map(np.concatenate, zip(*(stays(lives) for lives in injected.fleet), strict=True))),
+    }
+    return {
+        f"{name}_{statistic}": value
+        for name, (times, numbers) in levels.items()
+        for statistic, value in zip(("peak", "mean"), between(times, numbers, begin, end), strict=True)
+    }
+
+
+def stays(lives: Lives) -> tuple[Integers, Integers]:
+    """When requests began to run on a replica, and when they ceased to."""
+    admitted, preempted = lives.kind == Kind.ADMITTED, lives.kind == Kind.PREEMPTED
+    ran = (lives.count(Kind.ADMITTED) > lives.preemptions) & (lives.ended != NEVER)
+    return lives.time[admitted], np.concatenate((lives.time[preempted], lives.ended[ran]))
+
+
+def level(starts: Integers, ends: Integers) -> Level:
+    """How many there are, from when they start and when they end."""
+    times = np.concatenate((starts, ends))
+    change = np.repeat([1, -1], [len(starts), len(ends)])
+    order = np.argsort(times, kind="stable")
+    times, numbers = times[order], np.cumsum(change[order])
+    last = np.append(times[1:] != times[:-1], True) if len(times) else np.zeros(0, bool)
+    return times[last], numbers[last]
+
+
+def between(times: Integers, numbers: Integers, begin: int, end: int) -> tuple[int, float | None]:
+    """The most from `begin` to before `end`, and the mean over that time; None if it has no length."""
+    inside = slice(np.searchsorted(times, begin, side="right"), np.searchsorted(times, end, side="left"))
+    before = numbers[inside.start - 1] if inside.start else 0
+    instants = np.concatenate(([begin], times[inside], [end]))
+    values = np.concatenate(([before], numbers[inside]))
+    return int(values.max()), float(values @ np.diff(instants)) / (end - begin) if end > begin else None

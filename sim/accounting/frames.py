@@ -1,0 +1,145 @@
+"""A run as tables: a row per request, per step, per stay in a slot. Pure functions of the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sim.accounting.client_view import Injected, Journeys
+from sim.accounting.ledger import waiting_by_step
+from sim.accounting.metrics import request_latencies, seconds
+from sim.accounting.requests import NEVER, STATUSES, Lives
+from sim.log.events import EventLog, Integers, Kind, Reason
+from sim.log.service_log import Trail
+from sim.request import Request
+
+ENDS = {
+    Kind.FINISHED: "finished",
+    Kind.LOST: "finished",
+    Kind.CANCELLED: "cancelled",
+    Kind.TIMED_OUT: "timed_out",
+    Kind.MOVED: "moved",
+    Kind.INTERRUPTED: "interrupted",
+}
+
+
+def of_each(frame: Callable[[EventLog], pd.DataFrame], logs: Sequence[EventLog]) -> pd.DataFrame:
+    """The frame of each replica's log, one under the other, with the replica's number if there are several."""
+    if len(logs) == 1:
+        return frame(logs[0])
+    return pd.concat([frame(log).assign(replica=number) for number, log in enumerate(logs)], ignore_index=True)
+
+
+def requests_frame(log: EventLog) -> pd.DataFrame:
+    """One row per injected request in order of arrival: what was asked, what became of it, its latencies.
+
+    Timestamps are nullable integers in ns, latencies floats in seconds (NaN where undefined).
+    """
+    return frame_of(log.requests, Lives(log))
+
+
+def journeys_frame(logs: Sequence[EventLog], trail: Trail) -> pd.DataFrame:
+    """The same where requests may be in several logs: one row each, in order of first sending, and their attempts."""
+    journeys = Journeys([Lives(log) for log in logs], trail)
+    return frame_of(trail.requests, journeys).assign(
+        attempts=journeys.attempts,
+        router_wait_s=seconds(journeys.time("holds")),
+        transfer_s=seconds(journeys.time("transfers")),
+        replica=journeys.replica,
+    )
+
+
+def frame_of(asked: Sequence[Request], lives: Lives | Injected) -> pd.DataFrame:
+    """A row for each of these requests."""
+    stamps = {
+        "queued_ns": lives.queued,
+        "admitted_ns": lives.admitted,
+        "first_token_ns": lives.first_token,
+        "ended_ns": lives.ended,
+    }
+    return pd.DataFrame(
+        {
+            "id": pd.array([request.id for request in asked], dtype="str"),
+            "tenant": pd.array([request.tenant for request in asked], dtype="str"),
+            "prompt": np.array([request.prompt for request in asked], np.int64),
+            "output": np.array([request.output for request in asked], np.int64),
+            "tokens": lives.tokens,
+            "status": pd.array([STATUSES[status] for status in lives.status], dtype="str"),
+            "reason": pd.array(lives.reasons, dtype="str"),
+            **{name: pd.arrays.IntegerArray(times.copy(), times == NEVER) for name, times in stamps.items()},
+            "preemptions": lives.preemptions,
+            "client_wait_s": seconds(lives.client_wait),
+            **request_latencies(lives),
+        }
+    )
+
+
+def steps_frame(log: EventLog) -> pd.DataFrame:
+    """One row per step: when, how long, what its slots did, how many waited, its tokens and its pages."""
+    lives = Lives(log)
+    runs, durations = log.run_table(), log.step_durations()
+    steps = runs["steps"]
+    first = np.cumsum(steps) - steps
+    within = np.arange(log.steps) - np.repeat(first, steps)
+
+    def per_step(name: str, growth: str | None = None) -> Integers:
+        values = np.repeat(runs[name], steps)
+        return values if growth is None else values + within * np.repeat(runs[growth], steps)
+
+    names = np.array([reason.name.lower() for reason in Reason], dtype=object)
+    return pd.DataFrame(
+        {
+            "start_ns": lives.step_ends - durations,
+            "duration_ns": durations.copy(),
+            **{row: per_step(row) for row in ("decode", "prefill", "recomputed", "held", "no_budget")},
+            "waiting": waiting_by_step(lives),
+            "reason": pd.array(names[per_step("reason")], dtype="str"),
+            "tokens": per_step("tokens"),
+            "output": lives.delivered_by_step,
+            "context": per_step("context", "decode"),
+            "live": per_step("live", "tokens"),
+            "pages_used": log.held_by_step() if log.steps else np.zeros(0, np.int64),
+        }
+    )
+
+
+def slots_frame(log: EventLog) -> pd.DataFrame:
+    """One row per stay of a sequence in a slot; at admission it takes the lowest free one.
+
+    `completed_ns` is its last token, `released_ns` when the slot was free again; a preempted stay ends with
+    both at once and status "preempted".
+    """
+    free: list[int] = []
+    opened = 0
+    stays: dict[int, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for time, kind, index, _ in log.event_table().tolist():
+        if kind == Kind.ADMITTED:
+            request = log.requests[index]
+            if not free:
+                heappush(free, opened)
+                opened += 1
+            stay = {"slot": heappop(free), "id": request.id, "tenant": request.tenant, "status": "running"}
+            stays[index] = stay | dict.fromkeys(("admitted_ns", "first_token_ns", "completed_ns", "released_ns"))
+            stays[index]["admitted_ns"] = time
+            rows.append(stays[index])
+        elif index not in stays:
+            continue
+        elif kind == Kind.FIRST_TOKEN:
+            stays[index]["first_token_ns"] = time
+        elif kind in ENDS:
+            stays[index]["status"] = ENDS[Kind(kind)]
+            stays[index]["completed_ns"] = stays[index]["completed_ns"] or time
+        elif kind in (Kind.RELEASED, Kind.PREEMPTED):
+            stay = stays.pop(index)
+            stay["released_ns"] = time
+            if kind == Kind.PREEMPTED:
+                stay |= {"status": "preempted", "completed_ns": time}
+            heappush(free, stay["slot"])
+    columns = {"slot": "int64", "id": "str", "tenant": "str", "status": "str"}
+    columns |= dict.fromkeys(("admitted_ns", "first_token_ns", "completed_ns", "released_ns"), "Int64")
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)

@@ -1,0 +1,249 @@
+"""Where every slot-step, every slot-second and every page went: exact sums over the log.
+
+slots x steps = the sum of the rows, in every mode; the same rows in time, where bought = slots x makespan
+and `idle` is the time in which no step ran. Page positions are live + tail + reserved + cached + free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+import numpy as np
+
+from sim.accounting.requests import Bools, Lives
+from sim.log.events import Integers, Kind, Reason
+from sim.request import Request
+
+ROWS = (
+    "decode",
+    "prefill",
+    "recomputed",
+    "wasted",
+    "held",
+    "no_demand",
+    "no_memory",
+    "no_budget",
+    "blocked",
+    "limited",
+)
+USEFUL = ("decode", "prefill")
+EMPTY_ROW = {
+    Reason.NO_BUDGET: "no_budget",
+    Reason.NO_MEMORY: "no_memory",
+    Reason.BLOCKED: "blocked",
+    Reason.LIMITED: "limited",
+}
+
+Work = tuple[int, int, int | None, int]
+"""(first step, end, positions computed before, positions computed): a chunk, or a stint (before: None)."""
+
+
+def makespan(fleet: Sequence[Lives]) -> int:
+    """Nanoseconds from the first queue entry to the last end, be it a request's or a step's, over all replicas."""
+    entered = [lives for lives in fleet if (lives.queued >= 0).any()]
+    if not entered:
+        return 0
+    first = min(int(lives.queued[lives.queued >= 0].min()) for lives in entered)
+    last = max(int(lives.ended[lives.queued >= 0].max()) for lives in entered)
+    return max(last, *(int(lives.step_ends[-1]) for lives in entered if len(lives.step_ends))) - first
+
+
+def waiting_by_step(lives: Lives) -> Integers:
+    """How many still waited once each step had been planned: those its plan left, and who came since.
+
+    A step is planned when it starts, or at depth 2 when the one before it does, but never before its batch.
+    """
+    log = lives.log
+    runs = log.run_table()
+    steps = runs["steps"]
+    starts = lives.step_ends - log.step_durations()
+    if log.depth > 1:
+        starts = np.concatenate(([0], starts[:-1]))
+    planned = np.maximum(starts, np.repeat(runs["planned"], steps))
+    change = np.zeros(len(Kind), np.int64)
+    change[Kind.QUEUED], change[Kind.DEQUEUED] = 1, -1
+    came = np.concatenate(([0], np.cumsum(change[lives.kind])))
+    before = came[np.searchsorted(lives.time, runs["planned"], side="right")]
+    present: Integers = came[np.searchsorted(lives.time, planned, side="right")]
+    return present + np.repeat(runs["waiting"] - before, steps)
+
+
+def slot_rows(
+    lives: Lives, span: int, in_vain: Bools | None = None, down: int | None = None
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(slot-steps, slot-nanoseconds over `span`) by row of the ledger, `bought` first; the second also has `idle`.
+
+    `in_vain`: the entries of the log whose work was wasted, where others than the log know it. `down`: for how long
+    the engine had failed, which is a row of its own.
+    """
+    log = lives.log
+    steps = {"bought": log.slots * log.steps} | dict.fromkeys(ROWS, 0)
+    time = {"bought": log.slots * span} | dict.fromkeys(ROWS, 0)
+    durations = log.step_durations()
+    time["idle"] = log.slots * (span - int(durations.sum()) - (down or 0))
+    if down is not None:
+        time["down"] = log.slots * down
+    if not log.steps:
+        return steps, time
+    runs = log.run_table()
+    first = np.cumsum(runs["steps"]) - runs["steps"]
+    lasted = np.add.reduceat(durations, first)
+    empty = np.full(len(first), log.slots)
+    for row in ("decode", "prefill", "recomputed", "held", "no_budget"):
+        steps[row] += int(runs[row] @ runs["steps"])
+        time[row] += int(runs[row] @ lasted)
+        empty -= runs[row]
+    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(lives))
+    wanted_steps = np.add.reduceat(wanted, first)
+    wanted_time = np.add.reduceat(wanted * durations, first)
+    for reason, row in EMPTY_ROW.items():
+        here = runs["reason"] == reason
+        steps[row] += int(wanted_steps[here].sum())
+        time[row] += int(wanted_time[here].sum())
+    steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
+    time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
+    elapsed = np.concatenate(([0], np.cumsum(durations)))
+    for row, first_step, end in vain_stretches(lives, lives.in_vain if in_vain is None else in_vain):
+        steps[row] -= end - first_step
+        steps["wasted"] += end - first_step
+        time[row] -= int(elapsed[end] - elapsed[first_step])
+        time["wasted"] += int(elapsed[end] - elapsed[first_step])
+    return steps, time
+
+
+def vain_stretches(lives: Lives, chosen: Bools) -> Iterator[tuple[str, int, int]]:
+    """(row, first step, end) of all that was booked for the chosen requests, whose work was in vain."""
+    log = lives.log
+    over, redone = lives.values(Kind.RELEASED, 0), lives.values(Kind.QUEUED, 0)
+    in_vain = np.flatnonzero(chosen)
+    if not len(in_vain):
+        return
+    stays, stints, chunks = (
+        rows_of(table, column, in_vain)
+        for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
+    )
+    for index in in_vain.tolist():
+        worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
+        worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
+        worked.sort(key=itemgetter(0))
+        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]), int(redone[index]))
+
+
+def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
+    """The rows of some requests, by request."""
+    rows: dict[int, list[list[int]]] = {}
+    for row in table[np.isin(table[:, column], chosen)].tolist():
+        rows.setdefault(row[column], []).append(row)
+    return rows
+
+
+def stretches(
+    request: Request, stays: list[list[int]], worked: list[Work], over: bool, redone: int = 0
+) -> Iterator[tuple[str, int, int]]:
+    """The rows in which one request was booked: by what it computed, in order, and `held` or `no_budget` between.
+
+    `redone`: positions that it computed again because another engine lost them.
+    """
+    computed, peak = 0, redone
+    for _, entered, left in stays:
+        at = entered
+        for first, end, start, tokens in worked:
+            if not entered <= first < left:
+                continue
+            if at < first:
+                yield "no_budget", at, first
+            if start is None:
+                row = "decode"
+                computed += tokens
+            elif request.cancel_tokens and start >= request.prompt + request.cancel_tokens - 1:
+                row = "held"
+            else:
+                row = "recomputed" if start < peak else "prefill" if start < request.prompt else "decode"
+                computed = start + tokens
+            peak = max(peak, computed)
+            yield row, first, end
+            at = end
+        if at < left:
+            yield ("held" if over and left == stays[-1][2] else "no_budget"), at, left
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Time-weighted use of the page pool over the makespan; position means add up to pages x page_size."""
+
+    total: int
+    mean_used: float
+    peak_used: int
+    positions: dict[str, float]
+
+    @property
+    def mean_live_fraction(self) -> float | None:
+        """Live positions over those in pages held, both over time; None if none were held."""
+        held = sum(self.positions[kind] for kind in ("live", "tail", "reserved"))
+        return self.positions["live"] / held if held else None
+
+
+def pages(lives: Lives, span: int) -> Pages:
+    """Where the pages of one replica went: live tokens, unfilled tails, reserved without a token, free ones."""
+    log = lives.log
+    size = log.page_size
+    if not log.steps:
+        free = {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": 0.0, "free": float(log.pages * size)}
+        return Pages(log.pages, 0.0, 0, free)
+    runs, durations = log.run_table(), log.step_durations()
+    first = np.cumsum(runs["steps"]) - runs["steps"]
+    within = np.arange(log.steps) - np.repeat(first, runs["steps"])
+    live = np.repeat(runs["live"], runs["steps"]) + within * np.repeat(runs["tokens"], runs["steps"])
+    filled, held, cached = log.filled_by_step(), log.held_by_step(), log.cached_by_step()
+    weights = durations / span
+
+    def mean(per_step: Integers) -> float:
+        return float(np.sum(per_step * weights))
+
+    resting = float(cached_at_rest(lives)) / span
+    idle = 1.0 - float(weights.sum())
+    positions = {
+        "live": mean(live),
+        "tail": mean(filled * size - live),
+        "reserved": mean((held - filled) * size),
+        "cached": mean(cached * size) + resting * size,
+        "free": mean((log.pages - held - cached) * size) + (log.pages * idle - resting) * size,
+    }
+    return Pages(log.pages, mean(held), int(held.max()), positions)
+
+
+def fleet_pages(fleet: Sequence[Lives], span: int) -> Pages:
+    """Where the pages of all replicas went, and the most they held at one instant."""
+    each = [pages(lives, span) for lives in fleet]
+    positions = {kind: sum(use.positions[kind] for use in each) for kind in each[0].positions}
+    peak = each[0].peak_used if len(each) == 1 else peak_pages(fleet)
+    return Pages(sum(use.total for use in each), sum(use.mean_used for use in each), peak, positions)
+
+
+def peak_pages(fleet: Sequence[Lives]) -> int:
+    """The most pages that all replicas together held at one instant."""
+    times, changes = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
+    for lives in fleet:
+        if lives.log.steps:
+            held = lives.log.held_by_step()
+            times += [lives.step_ends - lives.log.step_durations(), lives.step_ends]
+            changes += [held, -held]
+    instants, place = np.unique(np.concatenate(times), return_inverse=True)
+    net = np.zeros(len(instants), np.int64)
+    np.add.at(net, place, np.concatenate(changes))
+    return int(np.cumsum(net).max())
+
+
+def cached_at_rest(lives: Lives) -> int:
+    """Page-nanoseconds of pages that could be found while no step ran."""
+    log = lives.log
+    rests = log.rest_table()
+    if not len(rests):
+        return 0
+    starts = lives.step_ends - log.step_durations()
+    gaps = starts[1:] - lives.step_ends[:-1]
+    latest = np.searchsorted(rests[:, 0], lives.step_ends[:-1], side="right") - 1
+    cached = np.where(latest >= 0, rests[np.maximum(latest, 0), 1], 0)
+    return int(gaps @ cached)

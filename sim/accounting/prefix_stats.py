@@ -1,0 +1,73 @@
+"""What the prefix cache gave: hits among the tokens looked up, read from the log.
+
+Every admission looks up the tokens known so far, a first one the prompt, one after a preemption the
+generated tokens too; what it finds counts as hits, be the page another request's or its own from before.
+Knows nothing of pages by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sim.accounting.requests import Lives
+from sim.log.events import EventLog, Kind
+from sim.request import Request
+
+
+def cache(fleet: Sequence[Lives]) -> dict[str, Any] | None:
+    """How the caches of all replicas were used, None for engines without one.
+
+    idle_pages: pages that nobody held but could be found, mean over the time in which steps ran.
+    top_prompt_share: of the hit tokens, the share that came to requests with the same prompt, the largest;
+    None without hits, or where fewer than two different prompts were sent.
+    """
+    uses = [lives.log.cache for lives in fleet if lives.log.cache is not None]
+    if not uses:
+        return None
+    hits = sum(int(lives.value[lives.kind == Kind.ADMITTED].sum()) for lives in fleet)
+    queried = sum(use.queried for use in uses)
+    requests = [request for lives in fleet for request in lives.log.requests]
+    idle = [idle_pages(lives.log) for lives in fleet if lives.log.steps]
+    return {
+        "warm_pages": sum(use.warm_pages for use in uses),
+        "queried_tokens": queried,
+        "hit_tokens": hits,
+        "hit_rate": hits / queried if queried else None,
+        "evictions": sum(use.evictions for use in uses),
+        "idle_pages": sum(idle) if idle else None,
+        "top_prompt_share": top_prompt(fleet) / hits if hits and several_prompts(requests) else None,
+    }
+
+
+def idle_pages(log: EventLog) -> float:
+    """Time-weighted mean of the pages of a replica that could be found and were held by nobody, while steps ran."""
+    durations = log.step_durations()
+    return float((log.cached_by_step() * durations).sum() / durations.sum())
+
+
+def prompt(request: Request) -> object:
+    """What makes two prompts the same: what they say; one of unknown content is like no other."""
+    if request.tokens is None and not request.blocks:
+        return request.id
+    tokens, blocks = request.tokens, request.blocks
+    if request.spoken:
+        tokens = tokens and tokens[: request.prompt]
+        blocks = blocks and blocks[: -(-request.prompt // request.block_size)]
+    return tokens, blocks, request.block_size, request.adapter
+
+
+def several_prompts(requests: Sequence[Request]) -> bool:
+    """Whether not all prompts are the same."""
+    return any(prompt(request) != prompt(requests[0]) for request in requests)
+
+
+def top_prompt(fleet: Sequence[Lives]) -> int:
+    """Hit tokens of the prompt with the most of them."""
+    hits: Counter[object] = Counter()
+    for lives in fleet:
+        found = (lives.kind == Kind.ADMITTED) & (lives.value > 0)
+        for index, tokens in zip(lives.request[found].tolist(), lives.value[found].tolist(), strict=True):
+            hits[prompt(lives.log.requests[index])] += tokens
+    return max(hits.values())

@@ -1,0 +1,211 @@
+"""What became of each request, read from the log as integer arrays: timestamps, tokens, preemptions, gaps.
+
+A gap is the time between two consecutive tokens of one request. Over a stint of plain decoding the gaps are
+the distances between step ends; across a pause or a preemption, the event of the next token names the step
+that brought the one before.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.log.events import EventLog, Integers, Kind
+
+Bools = NDArray[np.bool_]
+
+NEVER = -1
+
+STATUSES = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
+FINISHED, REJECTED, TIMED_OUT, CANCELLED, WAITING, RUNNING = range(len(STATUSES))
+LEFT = ("moved", "interrupted")
+"""What can have become of an entry of a log, beside that: it went on elsewhere, or was lost with its engine."""
+MOVED, INTERRUPTED = range(len(STATUSES), len(STATUSES) + len(LEFT))
+
+
+class Lives:
+    """One entry per request of the log, in order of registration; times in ns, NEVER where there is none."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.time, self.kind, self.request, self.value = log.event_table().T
+
+    def when(self, kind: Kind, first: bool = False) -> Integers:
+        """When `kind` happened to each request, the first or the last time."""
+        chosen = np.flatnonzero(self.kind == kind)
+        if first:
+            chosen = chosen[::-1]
+        times = np.full(len(self.log.requests), NEVER)
+        times[self.request[chosen]] = self.time[chosen]
+        return times
+
+    def count(self, kind: Kind) -> Integers:
+        """How often `kind` happened to each request."""
+        return np.bincount(self.request[self.kind == kind], minlength=len(self.log.requests))
+
+    def values(self, kind: Kind, default: int) -> Integers:
+        """The value of each request's last event of a kind."""
+        chosen = self.kind == kind
+        values = np.full(len(self.log.requests), default)
+        values[self.request[chosen]] = self.value[chosen]
+        return values
+
+    @cached_property
+    def queued(self) -> Integers:
+        """Queue entry."""
+        return self.when(Kind.QUEUED)
+
+    @cached_property
+    def wanted(self) -> Integers:
+        """When its client wanted to send each request: its arrival."""
+        return np.array([request.arrival for request in self.log.requests], np.int64)
+
+    @cached_property
+    def client_wait(self) -> Integers:
+        """How long each request was at its client and on its way, from then to queue entry."""
+        return np.where(self.queued == NEVER, NEVER, self.queued - self.wanted)
+
+    @cached_property
+    def admitted(self) -> Integers:
+        """First admission: a preemption never restarts the wait."""
+        return self.when(Kind.ADMITTED, first=True)
+
+    @cached_property
+    def first_token(self) -> Integers:
+        """First token."""
+        return self.when(Kind.FIRST_TOKEN)
+
+    @cached_property
+    def finished(self) -> Integers:
+        """Completion."""
+        return self.when(Kind.FINISHED)
+
+    @cached_property
+    def ended(self) -> Integers:
+        """Completion, rejection, time-out or cancellation; leaving this engine."""
+        ended = self.finished
+        for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED):
+            ended = np.maximum(ended, self.when(kind))
+        return ended
+
+    @cached_property
+    def preemptions(self) -> Integers:
+        """How often each was preempted."""
+        return self.count(Kind.PREEMPTED)
+
+    @cached_property
+    def status(self) -> Integers:
+        """Index into (*STATUSES, *LEFT)."""
+        status = np.full(len(self.log.requests), WAITING)
+        status[self.count(Kind.ADMITTED) > self.preemptions] = RUNNING
+        status[self.finished != NEVER] = FINISHED
+        status[self.count(Kind.REJECTED) > 0] = REJECTED
+        status[self.count(Kind.TIMED_OUT) > 0] = TIMED_OUT
+        status[self.count(Kind.CANCELLED) > 0] = CANCELLED
+        status[self.count(Kind.MOVED) > 0] = MOVED
+        status[self.count(Kind.INTERRUPTED) > 0] = INTERRUPTED
+        return status
+
+    @property
+    def in_vain(self) -> Bools:
+        """Whose work served nobody, as far as this log tells."""
+        return np.isin(self.status, (CANCELLED, TIMED_OUT, INTERRUPTED))
+
+    @cached_property
+    def rejection(self) -> Integers:
+        """Index of the reason of rejection, or NEVER."""
+        return self.values(Kind.REJECTED, NEVER)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why each was rejected, empty if it was not."""
+        return [self.log.reasons[reason] if reason != NEVER else "" for reason in self.rejection]
+
+    @cached_property
+    def step_ends(self) -> Integers:
+        """When each step ended."""
+        runs, durations = self.log.run_table(), self.log.step_durations()
+        total = np.cumsum(durations)
+        first = np.cumsum(runs["steps"]) - runs["steps"]
+        ends: Integers = total + np.repeat(runs["start"] - (total - durations)[first], runs["steps"])
+        return ends
+
+    @cached_property
+    def token_distances(self) -> Integers:
+        """For each step, the time since the step before it ended."""
+        return np.diff(self.step_ends, prepend=0)
+
+    @cached_property
+    def stints(self) -> tuple[Integers, Integers, Integers]:
+        """Stretches of plain decoding: request, first step, and the step after the last that somebody awaited."""
+        request, first, end = self.log.stint_table().T
+        cut = np.isin(self.kind, (Kind.CANCELLED, Kind.TIMED_OUT, Kind.LOST))
+        if not cut.any():
+            return request, first, end
+        awaited = np.full(len(self.log.requests), len(self.step_ends))
+        np.minimum.at(awaited, self.request[cut], self.value[cut])
+        end = np.minimum(end, awaited[request])
+        some = end > first
+        return request[some], first[some], end[some]
+
+    def decoders_by_step(self, chosen: Bools) -> Integers:
+        """How many decoding sequences of the chosen requests got a token from each step."""
+        request, first, end = self.stints
+        mine = chosen[request]
+        bins = len(self.step_ends) + 1
+        change = np.bincount(first[mine], minlength=bins) - np.bincount(end[mine], minlength=bins)
+        return np.cumsum(change)[:-1]
+
+    @cached_property
+    def delivered_by_step(self) -> Integers:
+        """How many tokens were delivered by each step; one collected later counts for the step that brought it."""
+        everyone = np.ones(len(self.log.requests), bool)
+        other = np.isin(self.kind, (Kind.FIRST_TOKEN, Kind.RESUMED))
+        brought = np.searchsorted(self.step_ends, self.time[other], side="right") - 1
+        return self.decoders_by_step(everyone) + np.bincount(brought, minlength=len(self.step_ends))
+
+    @cached_property
+    def pauses(self) -> tuple[Integers, Integers]:
+        """Gaps with a step that brought no token: request and nanoseconds."""
+        resumed = self.kind == Kind.RESUMED
+        return self.request[resumed], self.time[resumed] - self.step_ends[self.value[resumed]]
+
+    @cached_property
+    def tokens(self) -> Integers:
+        """Tokens that each request was given."""
+        request, first, end = self.stints
+        given = np.bincount(request, end - first, len(self.log.requests))
+        return given.astype(np.int64) + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
+
+    @cached_property
+    def last_token(self) -> Integers:
+        """When each got its latest token, NEVER if it got none."""
+        resumed = self.kind == Kind.RESUMED
+        latest = self.first_token.copy()
+        np.maximum.at(latest, self.request[resumed], self.time[resumed])
+        request, _, end = self.stints
+        np.maximum.at(latest, request, self.step_ends[end - 1])
+        return latest
+
+    @cached_property
+    def largest_gap(self) -> Integers:
+        """The largest time between two consecutive tokens of each request, NEVER with fewer than two."""
+        largest = np.full(len(self.log.requests), NEVER)
+        request, first, end = self.stints
+        np.maximum.at(largest, request, range_maxima(self.token_distances, first, end))
+        np.maximum.at(largest, *self.pauses)
+        return largest
+
+
+def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
+    """The maximum of `values` over each non-empty half-open range, by doubling (a sparse table)."""
+    level = np.frexp(end - first)[1] - 1
+    result = np.zeros(len(first), np.int64)
+    table, width = values, 1
+    for depth in range(int(level.max(initial=-1)) + 1):
+        here = level == depth
+        result[here] = np.maximum(table[first[here]], table[end[here] - width])
+        table, width = np.maximum(table[:-width], table[width:]), 2 * width
+    return result

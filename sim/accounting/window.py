@@ -1,0 +1,68 @@
+"""Figures of a measuring window of a run, in ns of its clock: pure functions of the event log.
+
+Latencies and attainment are of the requests whose clients wanted to send them from `begin` to before `end`, whenever
+they ended. Rates and goodput are of what happened: requests wanted then, and what came after `begin` and by `end`,
+finished requests and tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sim.accounting.concurrency import concurrency
+from sim.accounting.metrics import asked, latencies_of, ratio, request_latencies, status_counts
+from sim.accounting.objectives import Since, objectives_met
+from sim.accounting.rates import by_gaps
+from sim.accounting.requests import Lives
+from sim.log.events import EventLog
+from sim.log.service_log import Trail
+from sim.request import SECOND, Nanoseconds
+
+
+def measured(
+    logs: Sequence[EventLog],
+    begin: Nanoseconds,
+    end: Nanoseconds | None,
+    objectives: Mapping[str, Nanoseconds] | None = None,
+    trail: Trail | None = None,
+    since: Since = "wanted",
+) -> dict[str, Any]:
+    """The figures of a window, to the end of the run without an `end`; times in seconds, rates over its length."""
+    fleet = [Lives(log) for log in logs]
+    injected = asked(fleet, trail)
+    over = last_end(fleet, injected.ended.max(initial=0))
+    wanted = injected.wanted >= begin
+    if end is None:
+        end = max(over, begin)
+    else:
+        wanted &= injected.wanted < end
+    length = end - begin
+    status, latencies = injected.status, request_latencies(injected)
+    ended = (injected.finished > begin) & (injected.finished <= end)
+    tokens = sum(
+        int(lives.delivered_by_step[(lives.step_ends > begin) & (lives.step_ends <= end)].sum()) for lives in fleet
+    )
+    met = objectives_met(status, latencies, objectives, since) if objectives else None
+    return {
+        "from_s": begin / SECOND,
+        "to_s": end / SECOND,
+        "run_ended_s": over / SECOND,
+        "requests": status_counts(status[wanted]),
+        "rates": {
+            "offered_per_s": ratio(int(wanted.sum()) * SECOND, length),
+            "offered_by_gaps_per_s": by_gaps(injected.wanted[wanted]),
+            "finished_per_s": ratio(int(ended.sum()) * SECOND, length),
+            "finished_by_gaps_per_s": by_gaps(injected.finished[ended]),
+            "output_tokens_per_s": ratio(tokens * SECOND, length),
+        },
+        "concurrency": concurrency(injected, begin, end),
+        "attainment": None if met is None else ratio(int(met[wanted].sum()), int(wanted.sum())),
+        "goodput_per_s": None if met is None else ratio(int((met & ended).sum()) * SECOND, length),
+        **latencies_of(injected, latencies, wanted),
+    }
+
+
+def last_end(fleet: Sequence[Lives], ended: int) -> int:
+    """When the last request or step ended."""
+    return max([int(ended), *(int(lives.step_ends[-1]) for lives in fleet if len(lives.step_ends))])

@@ -1,0 +1,262 @@
+"""What a step costs: from the shape of a batch to nanoseconds. Knows nothing of requests or policies.
+
+Every coefficient is a float in nanoseconds. A step's duration is a fixed part, constant over a run of
+decode steps, plus terms in the context and in the pages, which grow as the run goes on. `step` and `run`
+evaluate the same expression in the same order, so a run of k steps equals k single ones to the
+nanosecond. Measured tables are in `sim.cost.table`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import isfinite, sqrt
+from typing import Protocol
+
+import numpy as np
+
+from sim.request import Nanoseconds
+
+TOO_LONG = 2.0**63
+"""Nanoseconds that 64 bits do not hold."""
+SHORT_RUN = 16
+"""Runs up to this long are faster in plain Python than in numpy; both give the same numbers."""
+
+RAMP = np.arange(256, dtype=np.float64)
+
+
+class Shape:
+    """What a cost needs to know of a batch.
+
+    decodes        sequences that compute exactly one new token (held ones ride along and count)
+    context        cached positions the decoding sequences attend to, without the new ones
+    longest        the most that one of them attends to, if the scheduler was asked to watch it
+    chunks         sequences that compute part of a prompt, or recompute
+    chunk_tokens   positions those compute
+    pieces         (start, positions) of each of those
+    double_work    2 x sum of n x (start + n / 2) over the chunks: attention pairs, doubled to stay whole
+    pages          pages in which the batch has tokens
+    copied         positions copied to splice sequences into a contiguous cache
+    swapped        positions moved between the device and the host, out and in
+    """
+
+    __slots__ = (
+        "chunk_tokens",
+        "chunks",
+        "context",
+        "copied",
+        "decodes",
+        "double_work",
+        "longest",
+        "pages",
+        "pieces",
+        "swapped",
+    )
+
+    def __init__(self) -> None:
+        self.decodes = self.context = self.longest = self.pages = 0
+        self.chunks = self.chunk_tokens = self.double_work = 0
+        self.copied = self.swapped = 0
+        self.pieces: list[tuple[int, int]] = []
+
+    @property
+    def excess(self) -> int:
+        """Positions that all decodes would read beyond `context` if each were as long as the longest."""
+        return self.decodes * self.longest - self.context
+
+    def add_chunk(self, start: int, tokens: int) -> None:
+        """Add a chunk of `tokens` positions that follow `start` computed ones."""
+        self.chunks += 1
+        self.pieces.append((start, tokens))
+        self.chunk_tokens += tokens
+        self.double_work += tokens * (2 * start + tokens)
+
+
+class StepCost(Protocol):
+    """Nanoseconds for a step, and for each of a run of decode steps."""
+
+    def step(self, shape: Shape) -> Nanoseconds:
+        """The duration of one step of this shape, at least 1 ns."""
+
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
+        """The durations of `steps` decode steps that start from this shape.
+
+        The context grows by `decodes` a step; `growth[j]` pages are added at the start of step j
+        (growth[0] is in `shape` already and is not read).
+        """
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Every step lasts the same: the textbook's engine."""
+
+    duration: Nanoseconds
+
+    def __post_init__(self) -> None:
+        if self.duration < 1:
+            raise ValueError(f"unit is {self.duration} ns; expected at least 1 ns")
+
+    def step(self, shape: Shape) -> Nanoseconds:
+        """The same duration whatever the batch."""
+        return self.duration
+
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
+        """The same duration `steps` times."""
+        return array("q", [self.duration]) * steps
+
+
+@dataclass(frozen=True)
+class Curve(ABC):
+    """What all costs but `Unit` share: terms linear in context and pages beside a fixed part, and the host.
+
+    `host` comes before the device's part; `overlapped_host` runs beside it, so that the longer of the two counts.
+    `raggedness` r makes reading the context dearer by the factor 1 + r x (longest / mean - 1): that is r x `excess`
+    positions more, which stay the same over a run.
+    """
+
+    per_context_token: float = 0.0
+    per_chunk_work: float = 0.0
+    per_sequence: float = 0.0
+    per_page: float = 0.0
+    per_copied_token: float = 0.0
+    per_swapped_token: float = 0.0
+    host: float = 0.0
+    overlapped_host: float = 0.0
+    raggedness: float = 0.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, int | float) and (not isfinite(value) or value < 0):
+                unit = "" if each.name in ("raggedness", "unsplit") else " ns"
+                raise ValueError(f"{each.name} is {value}{unit}; expected 0 or more")
+
+    @property
+    def needs_longest(self) -> bool:
+        """Whether the longest decode matters, so that somebody has to watch it."""
+        return self.raggedness > 0
+
+    @cached_property
+    def least(self) -> Nanoseconds:
+        """The host's part alone, and at least 1."""
+        return max(1, round(self.host + self.overlapped_host))
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether a large step of decodes and a chunk takes longer than the 1 ns that any step is given."""
+        large = Shape()
+        large.decodes, large.context, large.pages = 10**3, 10**9, 10**8
+        large.add_chunk(0, 10**6)
+        return self.step(large) > 1
+
+    @abstractmethod
+    def fixed(self, shape: Shape) -> float:
+        """The part of the duration that stays constant over a run of decode steps."""
+
+    def slope(self, shape: Shape) -> float:
+        """Nanoseconds for each position of the context, constant over a run of decode steps."""
+        return self.per_context_token
+
+    def step(self, shape: Shape) -> Nanoseconds:
+        """The duration of one step, rounded half to even, at least 1 ns."""
+        slope = self.slope(shape)
+        fixed = self.fixed(shape)
+        if self.raggedness:
+            fixed += self.raggedness * slope * shape.excess
+        return max(self.least, round(fixed + slope * shape.context + self.per_page * shape.pages))
+
+    def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
+        """The durations of a run of decode steps: `step` of each, at once."""
+        fixed, slope, least = self.fixed(shape), self.slope(shape), self.least
+        if self.raggedness:
+            fixed += self.raggedness * slope * shape.excess
+        first, grows = shape.context, shape.decodes
+        if steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
+            return array("q", [round(fixed + slope * c) for c in range(first, first + steps * grows, grows)])
+        exact = np.arange(steps, dtype=np.float64) if steps > len(RAMP) else RAMP[:steps]
+        exact = exact * grows
+        exact += first
+        exact *= slope
+        exact += fixed
+        if self.per_page:
+            exact += self.per_page * np.fromiter(accumulate(growth[1:], initial=shape.pages), np.float64, steps)
+        np.rint(exact, out=exact)
+        np.maximum(exact, least, out=exact)
+        if exact[-1] >= TOO_LONG:
+            raise OverflowError("a step lasts longer than 292 years")
+        return array("q", exact.astype(np.int64).tobytes())
+
+    def moved(self, shape: Shape) -> float:
+        """Copies into a contiguous cache, and pages moved between the device and the host."""
+        exact = 0.0
+        if shape.copied:
+            exact += self.per_copied_token * shape.copied
+        if shape.swapped:
+            exact += self.per_swapped_token * shape.swapped
+        return exact
+
+
+@dataclass(frozen=True)
+class Affine(Curve):
+    """A sum of parts: base + host + per decoding sequence + per prefill token + per context token + ..."""
+
+    base: float = 0.0
+    per_prefill_token: float = 0.0
+
+    def fixed(self, shape: Shape) -> float:
+        """base + host + per_sequence x decodes, and what the chunks and copies add."""
+        exact = self.base + self.host + self.per_sequence * shape.decodes
+        if shape.chunks:
+            exact += self.per_prefill_token * shape.chunk_tokens
+            exact += self.per_chunk_work * (shape.double_work / 2)
+        return exact + self.moved(shape)
+
+
+@dataclass(frozen=True)
+class Roofline(Curve):
+    """host + smoothmax(weight_pass, per_token x tokens) + attention + per-sequence work.
+
+    The matrix products of all tokens of a step share one pass over the weights, so the slower of the two
+    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens, padded
+    to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
+    the batch, and per_chunk besides those that compute part of a prompt.
+    """
+
+    weight_pass: float = 0.0
+    per_token: float = 0.0
+    per_chunk: float = 0.0
+    graph_sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "graph_sizes", checked_sizes(self.graph_sizes))
+
+    def fixed(self, shape: Shape) -> float:
+        """host + smoothmax(weights, arithmetic) + per_sequence x sequences, and what chunks and copies add."""
+        weights = self.weight_pass * self.weight_pass
+        arithmetic = self.per_token * padded(shape.decodes + shape.chunk_tokens, self.graph_sizes)
+        arithmetic *= arithmetic
+        exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
+        exact += self.per_sequence * (shape.decodes + shape.chunks)
+        if shape.chunks:
+            exact += self.per_chunk * shape.chunks + self.per_chunk_work * (shape.double_work / 2)
+        return exact + self.moved(shape)
+
+
+def padded(tokens: int, sizes: Sequence[int]) -> int:
+    """The next of the captured sizes, which rise, that holds so many tokens; the tokens themselves if none does."""
+    place = bisect_left(sizes, tokens) if sizes else 0
+    return sizes[place] if place < len(sizes) else tokens
+
+
+def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of captured graphs as a tuple; raises ValueError unless they are whole numbers from 1 that rise."""
+    rising = all(a < b for a, b in pairwise([0, *sizes]))
+    if not rising or not all(isinstance(size, int) for size in sizes):
+        raise ValueError(f"graph_sizes is {list(sizes)}; expected whole numbers from 1, each above the one before")
+    return tuple(sizes)

@@ -1,0 +1,1 @@
+"""One engine: the scheduler, the state of its sequences, and the batches it plans."""

@@ -1,0 +1,150 @@
+"""What one step computes (Batch): the scheduler's decision, and all that the log and the cost need of it."""
+
+from __future__ import annotations
+
+from array import array
+
+from sim.cost.forms import Shape
+from sim.log.events import NO_DEMAND
+from sim.memory.prefix import Page
+from sim.request import Nanoseconds, Sequence
+
+NO_GROWTH = array("q", [0])
+
+
+class Batch(Shape):
+    """One step's work, and for how many steps the same batch may go on.
+
+    planned    when it was planned, ns; `start` when its next step to be committed starts, set by the driver
+    budget     tokens that may still be added
+    work       (sequence, start, tokens) for all but the plainly decoding ones; 0 tokens: it got no budget
+    served     tokens by admission number, where the running ones were served one by one
+    preempted  whether somebody had to leave for want of pages
+    reason     why the admission pass ended with someone still waiting
+    refused    whether it ended because memory or the admission rule kept somebody out
+    found      pages that the one at whom the admission pass ended would have found
+    repeat     steps after which the plan must be made again, at the latest
+    until      time after which it must be, at the first step boundary (or None)
+    growth     pages that each of the `repeat` steps begins to fill, beside those the plan has filled (0 first)
+    durations  of the steps to come, ns, where the driver knows them
+    steps      how many of these steps the scheduler counts as planned; `done` of them are committed
+    yields     (sequence, step of its token before) of those in `work` that get a token
+    ends       sequences whose last token the last planned step brings
+
+    The rest is the row of the log (`sim.log.events.RUN`): slots by what they do, positions, pages.
+    """
+
+    __slots__ = (
+        "budget",
+        "cached",
+        "decode_rows",
+        "decoder_context",
+        "done",
+        "durations",
+        "ends",
+        "found",
+        "growth",
+        "held_pages",
+        "held_rows",
+        "idle_rows",
+        "live",
+        "padding",
+        "planned",
+        "preempted",
+        "prefill_rows",
+        "reason",
+        "recomputed_rows",
+        "redone",
+        "refused",
+        "repeat",
+        "served",
+        "start",
+        "steps",
+        "tokens",
+        "until",
+        "waiting",
+        "work",
+        "yields",
+    )
+
+    def __init__(self, planned: Nanoseconds, budget: int) -> None:
+        super().__init__()
+        self.planned = self.start = planned
+        self.budget = budget
+        self.work: list[tuple[Sequence, int, int]] = []
+        self.yields: list[tuple[Sequence, int]] = []
+        self.ends: list[Sequence] = []
+        self.preempted = self.refused = False
+        self.reason = NO_DEMAND
+        self.repeat = self.steps = 1
+        self.until: Nanoseconds | None = None
+        self.growth = self.durations = NO_GROWTH
+        self.served: dict[int, int] | None = None
+        self.found: list[Page] | None = None
+        self.decode_rows = self.prefill_rows = self.recomputed_rows = self.held_rows = self.idle_rows = 0
+        self.done = self.waiting = self.tokens = self.redone = self.padding = 0
+        self.decoder_context = self.live = self.held_pages = self.cached = 0
+
+    def withdraw(self, seq: Sequence) -> int:
+        """Take back what the step would have computed for this sequence; returns those tokens."""
+        for place, (other, _, tokens) in enumerate(self.work):
+            if other is seq:
+                del self.work[place]
+                self.budget += tokens
+                return tokens
+        return 0
+
+    def count(self, seq: Sequence, start: int, tokens: int) -> None:
+        """Enter one of `work` into the shape and, unless it is over, into exactly one row of the ledger."""
+        if not tokens:
+            self.idle_rows += not seq.over
+            return
+        self.tokens += tokens
+        again = seq.peak - start
+        if seq.over:
+            pass
+        elif again > 0:
+            self.recomputed_rows += 1
+            self.redone += min(again, tokens)
+        elif start < seq.request.prompt:
+            self.prefill_rows += 1
+        else:
+            self.decode_rows += 1
+        if again > 0 or start < seq.request.prompt:
+            self.add_chunk(start, tokens)
+        else:
+            self.decodes += 1
+            self.context += start
+            self.longest = max(self.longest, start)
+
+    def row(self, steps: int) -> tuple[int, ...]:
+        """The row of the log for the next `steps` steps to be committed."""
+        return (
+            self.planned,
+            self.start,
+            steps,
+            self.decode_rows,
+            self.prefill_rows,
+            self.recomputed_rows,
+            self.held_rows,
+            self.idle_rows,
+            self.waiting,
+            self.reason,
+            self.tokens,
+            self.redone,
+            self.padding,
+            self.decoder_context,
+            self.live,
+            self.pages,
+            self.held_pages,
+            self.cached,
+        )
+
+    def pass_over(self, steps: int, on_demand: bool) -> None:
+        """So many steps have just been committed; what the row said of the first is now said of the next."""
+        grown = sum(self.growth[self.done - steps + 1 : self.done + 1])
+        self.decoder_context += self.decode_rows * steps
+        self.live += self.tokens * steps
+        self.pages += grown
+        if on_demand:
+            self.held_pages += grown

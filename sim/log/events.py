@@ -1,0 +1,281 @@
+"""The event log: the only output of a run. Flat integer arrays, written in order, never read by the scheduler.
+
+Five kinds of record. Events: something happened to a request. Stays: a sequence had a slot for a range of steps.
+Stints: within it, it simply decoded, one token in each of a range of steps. Chunks: it was in a step otherwise,
+computing so many positions after so many. Runs: steps with the same batch, back to back, each with its duration.
+Steps are numbered from 0 in the order they ran. Knows no metric; see `sim.accounting.metrics`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.request import Nanoseconds, Request
+
+if TYPE_CHECKING:
+    from sim.memory.prefix import CacheUse
+
+Integers = NDArray[np.int64]
+
+
+class Kind(IntEnum):
+    """What happened to a request; the event's value in brackets."""
+
+    QUEUED = 0
+    """[positions that another engine had computed, and that are lost]"""
+    REJECTED = 1
+    """[index of the reason]"""
+    ADMITTED = 2
+    """again after each preemption [positions found computed]"""
+    FIRST_TOKEN = 3
+    RESUMED = 4
+    """its next token, after steps without one [the step that brought the token before]"""
+    PREEMPTED = 5
+    """[computed positions thrown away; 0 if its last token is on the way]"""
+    LOST = 6
+    """generated, but never collected: its last token [the step that brought it]"""
+    FINISHED = 7
+    """[tokens delivered]"""
+    RELEASED = 8
+    """slot and pages are free again [whether it had nothing left to compute]"""
+    DEQUEUED = 9
+    """it waits no longer, without being admitted"""
+    CANCELLED = 10
+    """its client gave up [steps that had ended by then: what later ones bring, nobody gets]"""
+    TIMED_OUT = 11
+    """it took too long [the same]"""
+    MOVED = 12
+    """it goes on on another engine [computed positions thrown away]"""
+    INTERRUPTED = 13
+    """its engine failed, and all it had got is lost [steps that had ended by then]"""
+
+
+QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED = list(Kind)[:9]
+DEQUEUED, CANCELLED, TIMED_OUT, MOVED, INTERRUPTED = list(Kind)[9:]
+
+
+class Reason(IntEnum):
+    """Why the admission pass of a step ended with someone still waiting."""
+
+    NO_DEMAND = 0
+    NO_BUDGET = 1
+    NO_MEMORY = 2
+    BLOCKED = 3
+    LIMITED = 4
+
+
+NO_DEMAND, NO_BUDGET, NO_MEMORY, BLOCKED, LIMITED = Reason
+
+EVENT = ("time", "kind", "request", "value")
+STAY = ("request", "first", "end")
+STINT = ("request", "first", "end")
+CHUNK = ("step", "request", "start", "tokens")
+RUN = (
+    "planned",  # when this batch was planned first, ns
+    "start",  # when it started, ns
+    "steps",
+    "decode",  # slots that yield one new token a step
+    "prefill",  # slots that compute prompt tokens
+    "recomputed",  # slots that compute anything a preemption had thrown away
+    "held",  # slots whose sequence has all its tokens, and empty slots of a closed static batch
+    "no_budget",  # slots whose sequence got nothing
+    "waiting",  # sequences that plan left waiting
+    "reason",  # why, as far as slots stay empty
+    "tokens",  # positions computed a step
+    "redone",  # of these, positions that an earlier step had computed
+    "padding",  # positions computed for nothing: prompts padded to the longest
+    "context",  # cached positions the decoding sequences read, at the first step
+    "live",  # positions with a token during the first step, those it computes included
+    "filled",  # pages with a live position during the first step
+    "pages",  # pages held during the first step
+    "cached",  # free pages whose content can still be found, during the first step
+)
+
+PACK_2, PACK_3, PACK_4, PACK_RUN = (Struct(f"={count}q").pack for count in (2, 3, 4, len(RUN)))
+"""Records as 64-bit integers: packing is several times faster than extending an array."""
+
+
+class EventLog:
+    """What happened, in integers; `slots`, `pages` and `page_size` say of what.
+
+    `depth`: steps in flight at once; with 2, a step is planned when the one before it starts.
+    `on_demand`: pages are taken when their first position is computed, so that pages held grow with pages
+    filled during a run; else a sequence holds all its pages from admission on.
+    `cache`: counts of a pool that remembers, beside the digest.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        pages: int,
+        page_size: int,
+        on_demand: bool,
+        depth: int = 1,
+        cache: CacheUse | None = None,
+    ) -> None:
+        self.slots = slots
+        self.pages = pages
+        self.page_size = page_size
+        self.on_demand = on_demand
+        self.depth = depth
+        self.cache = cache
+        self.requests: list[Request] = []
+        self.reasons: list[str] = []
+        self.events = bytearray()
+        self.stays = bytearray()
+        self.stints = bytearray()
+        self.chunks = bytearray()
+        self.runs = bytearray()
+        self.durations = array("q")
+        self.growth = array("q")
+        self.rests = bytearray()
+        self.ended = 0
+
+    @property
+    def steps(self) -> int:
+        """Steps run so far."""
+        return len(self.durations)
+
+    def add(self, request: Request) -> int:
+        """Register a request; returns the index that its events carry."""
+        self.requests.append(request)
+        return len(self.requests) - 1
+
+    def event(self, now: Nanoseconds, kind: Kind, index: int, value: int = 0) -> None:
+        """Something happened to request `index`."""
+        self.events += PACK_4(now, kind, index, value)
+
+    def reject(self, now: Nanoseconds, index: int, reason: str) -> None:
+        """A request was turned away."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        self.event(now, REJECTED, index, self.reasons.index(reason))
+        self.ended += 1
+
+    def stay(self, index: int, first: int, end: int) -> None:
+        """Request `index` had a slot in each step first..end."""
+        self.stays += PACK_3(index, first, end)
+
+    def stint(self, index: int, first: int, end: int) -> None:
+        """Request `index` got a token from each step first..end by simply decoding."""
+        self.stints += PACK_3(index, first, end)
+
+    def chunk(self, index: int, start: int, tokens: int) -> None:
+        """In the next step, request `index` computes `tokens` positions after `start`."""
+        self.chunks += PACK_4(len(self.durations), index, start, tokens)
+
+    def run(self, row: tuple[int, ...], durations: array[Nanoseconds], growth: array[int]) -> None:
+        """Steps with the same batch: a row of RUN, each step's duration and the pages it began to fill.
+
+        growth[0] is 0: what the first step fills is in the row.
+        """
+        self.runs += PACK_RUN(*row)
+        self.durations.extend(durations)
+        self.growth.extend(growth)
+
+    def forget_steps_in_flight(self) -> None:
+        """They will never end: no stay and no stint reaches beyond those that have."""
+        self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_table()))
+
+    def rest(self, now: Nanoseconds, cached: int) -> None:
+        """The engine has nothing to do now, and so many of its free pages could still be found."""
+        self.rests += PACK_2(now, cached)
+
+    def rest_table(self) -> Integers:
+        """(time, cached pages) of each time the engine ran out of work: a view, no copy."""
+        return np.frombuffer(self.rests, np.int64).reshape(-1, 2)
+
+    def event_table(self) -> Integers:
+        """All events, one row each, columns EVENT: a view, no copy."""
+        return np.frombuffer(self.events, np.int64).reshape(-1, len(EVENT))
+
+    def stay_table(self) -> Integers:
+        """All stays, one row each, columns STAY: a view, no copy."""
+        return np.frombuffer(self.stays, np.int64).reshape(-1, len(STAY))
+
+    def stint_table(self) -> Integers:
+        """All stints, one row each, columns STINT: a view, no copy."""
+        return np.frombuffer(self.stints, np.int64).reshape(-1, len(STINT))
+
+    def chunk_table(self) -> Integers:
+        """All chunks, one row each, columns CHUNK: a view, no copy."""
+        return np.frombuffer(self.chunks, np.int64).reshape(-1, len(CHUNK))
+
+    def run_table(self) -> dict[str, Integers]:
+        """All runs by the column names of RUN: views, no copy."""
+        table = np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
+        return {name: table[:, column] for column, name in enumerate(RUN)}
+
+    def step_durations(self) -> Integers:
+        """Nanoseconds of each step: a view, no copy."""
+        return np.frombuffer(self.durations, np.int64)
+
+    def filled_by_step(self) -> Integers:
+        """Pages with a live position during each step."""
+        runs = self.run_table()
+        grown = np.cumsum(np.frombuffer(self.growth, np.int64))
+        first = np.cumsum(runs["steps"]) - runs["steps"]
+        filled: Integers = grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
+        return filled
+
+    def held_by_step(self) -> Integers:
+        """Pages held during each step."""
+        runs = self.run_table()
+        if not self.on_demand:
+            return np.repeat(runs["pages"], runs["steps"])
+        held: Integers = self.filled_by_step() + np.repeat(runs["pages"] - runs["filled"], runs["steps"])
+        return held
+
+    def cached_by_step(self) -> Integers:
+        """Free pages whose content could still be found during each step."""
+        runs = self.run_table()
+        return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - self.held_by_step())
+
+    def sha256(self) -> str:
+        """Digest of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.
+
+        Two runs that differ only in how their steps were grouped have the same digest.
+        """
+        digest = hashlib.sha256(b"slotstep log 1\n")
+        digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
+        digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
+        tables = (self.event_table, self.stay_table, self.stint_table, self.chunk_table, self.maximal_runs)
+        for part in (read() for read in (*tables, self.step_durations, self.filled_by_step)):
+            digest.update(f"{part.shape}\n".encode())
+            digest.update(np.ascontiguousarray(part, dtype="<i8").data)
+        return digest.hexdigest()
+
+    def maximal_runs(self) -> Integers:
+        """The runs (columns RUN), each as long as its batch stayed the same, however they were recorded."""
+        table = np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
+        if not len(table):
+            return table
+        runs = self.run_table()
+        ends = np.cumsum(self.step_durations())
+        last = np.cumsum(runs["steps"]) - 1
+        lasted = np.diff(ends[last], prepend=0)
+        grown = {"context": runs["decode"] * runs["steps"], "live": runs["tokens"] * runs["steps"]}
+        joined = runs["start"][1:] == (runs["start"] + lasted)[:-1]
+        for name in RUN:
+            if name in grown:
+                joined &= runs[name][1:] == (runs[name] + grown[name])[:-1]
+            elif name not in ("planned", "start", "steps", "waiting", "filled", "pages", "cached"):
+                joined &= runs[name][1:] == runs[name][:-1]
+        first = np.flatnonzero(np.concatenate(([True], ~joined)))
+        merged = table[first]
+        merged[:, RUN.index("steps")] = np.add.reduceat(runs["steps"], first)
+        return merged
+
+
+def cut(table: Integers, steps: int) -> bytearray:
+    """The rows (request, first, end) of a table that begin within so many steps, ending with them at most."""
+    begun = table[table[:, 1] < steps]
+    begun[:, 2] = np.minimum(begun[:, 2], steps)
+    return bytearray(begun.tobytes())

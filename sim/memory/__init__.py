@@ -1,0 +1,1 @@
+"""Paged KV memory: pools of pages, with and without a prefix cache."""

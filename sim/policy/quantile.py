@@ -1,0 +1,100 @@
+"""Admission by quantile: as long as the running ones, the newcomer among them, hardly ever outgrow the memory.
+
+In the k-th step from now a sequence that has generated g tokens still runs if its output has at least g + k; of the
+outputs seen that had more than g, those say how likely that is, and one more stands for the request's own maximum:
+
+    p = (1 + outputs above g + k - 1) / (1 + outputs above g)          0 past its maximum
+
+Then it holds n pages, else none. As outputs are independent, the pages of all have the mean sum(n p) and the variance
+sum(n^2 p (1 - p)), and a newcomer enters if for each k their quantile 1 - epsilon is within the memory.
+
+Three approximations. The quantile is that of a normal law with this mean and variance: good for tens of sequences,
+poor for a few. The steps k looked at are 1 to 8, then 10, 12, 14, 16, 20, ..., each at most a quarter farther than
+the one before. And epsilon is the chance at the worst of them, not that any step overflows while others come and go.
+Pages that several share count for each. After a no it is asked again when somebody has left, or after `every` steps.
+
+The idea of looking at the memory's future through the lengths of the past is that of the past-future scheduler (Gong
+et al., ASPLOS 2025), which draws lengths and looks at the peak; the sums here are exact where it draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import NormalDist
+
+import numpy as np
+
+from sim.memory.pool import PagePool
+from sim.policy.base import Admission
+from sim.policy.output_lengths import OutputLengths
+from sim.request import Sequence
+
+AHEAD = np.array(sorted({size << power for power in range(40) for size in (4, 5, 6, 7)} | {1, 2, 3}))
+"""The steps from now that are looked at, as far as anybody may run."""
+
+
+class Quantile(Admission):
+    """The rule, and the outputs seen so far.
+
+    epsilon  chance of too little memory that is put up with, at any one step
+    window   outputs remembered, the last ones
+    every    steps after a no before it is asked again, if nobody leaves
+    given    outputs that stand for the law of lengths: nothing is learned then
+
+    Raises ValueError for settings that make no sense.
+    """
+
+    def __init__(
+        self, epsilon: float = 0.05, window: int = 1000, every: int = 8, given: Iterable[int] | None = None
+    ) -> None:
+        if not 0 < epsilon < 1:
+            raise ValueError(f"epsilon is {epsilon}; expected above 0 and below 1")
+        if every < 1:
+            raise ValueError(f"every is {every}; expected at least 1")
+        law = None if given is None else tuple(given)
+        self.learns = law is None
+        self.outputs = OutputLengths(window if law is None else len(law), law or ())
+        self.deviations = NormalDist().inv_cdf(1 - epsilon)
+        self.every = every
+        self.closed_until = 0
+
+    def positions(self, seq: Sequence, computed: int) -> int:
+        """Prompt and regenerated tokens now; `allows` looks at those to come."""
+        return seq.known
+
+    def allows(self, seq: Sequence, running: Iterable[Sequence], pool: PagePool, step: int) -> bool:
+        """Whether all of them are within the memory in every step to come, but for the chance put up with."""
+        if step < self.closed_until:
+            return False
+        present = [other for other in running if not other.over] + [seq]
+        generated = np.array([each.generated(step) for each in present])[:, np.newaxis]
+        prompt = np.array([each.request.prompt for each in present])[:, np.newaxis]
+        most = np.array([each.most for each in present])[:, np.newaxis]
+        ahead = AHEAD[: 1 + np.searchsorted(AHEAD, (most - prompt - generated).max() + 1)]
+        holds = prompt + generated + ahead - 1
+        longer = self.outputs.longer
+        last = len(longer) - 1
+        still_runs = (1 + longer[np.minimum(generated + ahead - 1, last)]) / (1 + longer[np.minimum(generated, last)])
+        still_runs = np.where(holds <= most, still_runs, 0.0)
+        pages = -(-holds // pool.page_size)
+        # Summed row by row, so that the last digit is the same on any machine.
+        mean = (pages * still_runs).sum(axis=0)
+        variance = (pages * pages * still_runs * (1 - still_runs)).sum(axis=0)
+        fits = bool((mean + self.deviations * np.sqrt(variance) <= pool.pages).all())
+        if not fits:
+            self.closed_until = step + self.every
+        return fits
+
+    def next_change(self, step: int) -> int | None:
+        """When it is asked again."""
+        return self.closed_until - step if step < self.closed_until else None
+
+    def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
+        """There is room again."""
+        self.closed_until = 0
+
+    def left(self, seq: Sequence) -> None:
+        """There is room again; one that was not cut short tells how long outputs are."""
+        self.closed_until = 0
+        if self.learns and seq.over and not seq.cut_short:
+            self.outputs.add(seq.known - seq.request.prompt)

@@ -1,0 +1,286 @@
+"""One scheduler on virtual time: plan, wait for what the batch costs, commit.
+
+A decode batch that may repeat is scheduled to its natural end as one event. What could change it earlier
+cuts it at the first step boundary at or after that instant: an earlier wake-up is scheduled, and the old
+one passes unheard because it is no longer the batch's end. Knows nothing of arrivals or of other replicas.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+
+import simpy
+
+from sim.cost.forms import Curve, StepCost
+from sim.engine.batch import Batch
+from sim.engine.scheduler import Scheduler
+from sim.log.events import Kind
+from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
+from sim.service.event_order import ARRIVAL, COMPLETION, PLANNING, Rank
+from sim.service.failure import Crash
+
+
+class Clock(simpy.Environment):
+    """Virtual time in whole nanoseconds."""
+
+    @property
+    def now(self) -> Nanoseconds:
+        """The current instant."""
+        return self._now  # type: ignore[return-value]  # every delay is an integer
+
+    def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> At:
+        """Have `action` called so long from now, in the order of the ranks; SimPy's event priority."""
+        return At(self, delay, rank, action)
+
+
+class At(simpy.Event):
+    """Calls `action` at an instant, in the order of the ranks, and within one by `place`."""
+
+    def __init__(
+        self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None], place: int = 0
+    ) -> None:
+        self.env = env
+        self.callbacks = [action]
+        self._ok = True
+        self._value = None
+        env.schedule(self, (rank << 32) + place, delay)  # type: ignore[arg-type]  # SimPy names only two priorities
+
+
+class Replica:
+    """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own.
+
+    At depth 1 a plan is made when nothing is left to run, at depth 2 when one step is left: it has just
+    started (the tail), and what is planned now follows it.
+    """
+
+    def __init__(
+        self,
+        env: Clock,
+        scheduler: Scheduler,
+        cost: StepCost,
+        macro: bool = True,
+        on_end: Callable[[Sequence], None] | None = None,
+        number: int = 0,
+    ) -> None:
+        """`on_end` hears of every request that ends, at the instant it does; of several replicas by `number`."""
+        self.env = env
+        self.scheduler = scheduler
+        self.cost = cost
+        self.macro = macro
+        self.on_end = on_end
+        self.number = number
+        if isinstance(cost, Curve) and cost.needs_longest:
+            scheduler.decoders.watch()
+        self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
+        self.flying: Batch | None = None
+        self.following: Batch | None = None
+        self.in_tail = False
+        self.wake: At | None = None
+        self.must_plan = False
+        self.planning = False
+        self.down = False
+
+    def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
+        """A request arrives now, or a part of one; returns its sequence, None if it is rejected."""
+        if self.flying is not None and self.scheduler.order.counts_service:
+            self.catch_up(self.flying)
+        seq = self.scheduler.submit(request, self.env.now, leg)
+        if self.flying is None:
+            self.must_plan = True
+        self.heed()
+        return seq
+
+    def abort(self, seq: Sequence, kind: Kind) -> None:
+        """The client of a request gives up now, or it times out."""
+        if seq.ended:
+            return
+        if self.flying is not None:
+            self.catch_up(self.flying)
+        self.scheduler.abort(seq, self.env.now, kind)
+        if self.flying is None:
+            self.must_plan = True
+        self.tell()
+        self.heed()
+
+    def fail(self, fate: Kind) -> Crash:
+        """It stops now, and all that was in its memory is lost; see `sim.service.failure` for what becomes of the requests."""
+        if self.flying is not None:
+            self.catch_up(self.flying)
+        now = self.env.now
+        in_flight = [batch for batch in (self.flying, self.following) if batch is not None]
+        since = in_flight[0].start if in_flight else now
+        self.flying = self.following = self.wake = None
+        self.in_tail = self.must_plan = False
+        self.down = True
+        return Crash(self.scheduler, now, since, in_flight, fate)
+
+    def restart(self) -> None:
+        """It is there again, with what waits in its queue."""
+        self.down = False
+        self.must_plan = True
+        self.settle()
+
+    def heed(self) -> None:
+        """Plan again if what has just happened could change what runs, or if a plan is due anyway."""
+        if self.scheduler.unsettled and self.flying is not None and not self.must_plan:
+            self.plan_at_boundary(self.env.now)
+        if self.must_plan:
+            self.settle()
+
+    def tell(self) -> None:
+        """Let whoever sent them know of the requests that have just ended."""
+        departed, self.scheduler.departed = self.scheduler.departed, []
+        if self.on_end is not None:
+            for seq in departed:
+                self.on_end(seq)
+
+    def settle(self) -> None:
+        """If a plan is due, make it now, once, after every other event of this instant."""
+        if self.planning or self.down:
+            return
+        if self.env.peek() > self.env.now:
+            self.plan()
+        else:
+            self.planning = True
+            At(self.env, 0, PLANNING, self.plan, self.number)
+
+    def plan(self, _: simpy.Event | None = None) -> None:
+        """Ask for the next batch, and set it running or behind the step that runs."""
+        self.planning = False
+        if self.down:
+            return
+        self.must_plan = False
+        now = self.env.now
+        batch = self.scheduler.plan(now)
+        while batch.preempted and not batch.tokens and self.flying is None:
+            batch = self.scheduler.plan(now)
+        if self.scheduler.departed:
+            self.tell()
+        if not batch.tokens:
+            if self.flying is None:
+                self.await_order(now)
+            return
+        if self.macro and batch.repeat > 1:
+            batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
+        else:
+            batch.durations = array("q", [self.cost.step(batch)])
+        if self.flying is not None:
+            self.following = batch
+            batch.start = self.flying.start + self.flying.durations[0]
+        elif self.ahead:
+            self.begin(batch, now)
+        else:
+            self.flying = batch
+            self.wake = At(self.env, sum(batch.durations), COMPLETION, self.reach_plan, self.number)
+        if batch.until is not None:
+            self.plan_at_boundary(batch.until)
+        if self.must_plan:
+            self.settle()
+
+    def await_order(self, now: Nanoseconds) -> None:
+        """Nothing runs; if someone waits whom the order lets go later by itself, plan again then."""
+        if self.scheduler.waiting.count:
+            until, _ = self.scheduler.order.next_change(now, self.scheduler.decoders.step)
+            if until is not None:
+                self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
+
+    def try_again(self, event: simpy.Event) -> None:
+        """Plan, unless something runs by now or another wake-up was agreed on."""
+        if event is self.wake and self.flying is None:
+            self.must_plan = True
+            self.settle()
+
+    def begin(self, batch: Batch, now: Nanoseconds) -> None:
+        """The first step of a batch starts now."""
+        batch.start = now
+        self.flying = batch
+        self.await_plan(batch, now)
+
+    def await_plan(self, batch: Batch, now: Nanoseconds) -> None:
+        """Wake when the next plan is due: when no more than `ahead` steps are left."""
+        durations = batch.durations
+        if len(durations) == self.ahead:
+            self.enter_tail(batch)
+            return
+        lasts = sum(durations) - (durations[-1] if self.ahead else 0)
+        self.wake = At(self.env, batch.start + lasts - now, COMPLETION, self.reach_plan, self.number)
+
+    def reach_plan(self, event: simpy.Event) -> None:
+        """All steps but those to run ahead have ended, unless the batch was cut since this was scheduled."""
+        if event is self.wake and self.flying is not None:
+            self.run_to_plan(self.flying)
+            self.settle()
+
+    def run_to_plan(self, batch: Batch) -> None:
+        """Take the results of all steps but those to run ahead; a plan is due."""
+        durations = batch.durations
+        if not self.ahead:
+            self.flying = None
+            self.must_plan = True
+            self.scheduler.commit(batch, self.env.now, durations)
+            if self.scheduler.departed:
+                self.tell()
+            return
+        if len(durations) > 1:
+            self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
+            self.scheduler.commit(batch, self.env.now, durations[:-1])
+            del durations[:-1]
+        self.enter_tail(batch)
+
+    def enter_tail(self, batch: Batch) -> None:
+        """The last step of a batch starts now, and the one after it is to be planned."""
+        self.in_tail = self.must_plan = True
+        self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail, self.number)
+
+    def end_tail(self, event: simpy.Event) -> None:
+        """The last step has ended: the batch behind it starts, or a plan is due; nothing if the engine failed."""
+        if event is not self.wake:
+            return
+        now = self.env.now
+        batch, following = self.flying, self.following
+        assert batch is not None
+        self.flying = self.following = None
+        self.in_tail = False
+        self.scheduler.commit(batch, now, batch.durations)
+        if self.scheduler.departed:
+            self.tell()
+        if following is not None:
+            self.begin(following, now)
+        else:
+            self.must_plan = True
+        if self.must_plan:
+            self.settle()
+
+    def plan_at_boundary(self, instant: Nanoseconds) -> None:
+        """Make the next plan at the first step boundary at or after an instant, if none is due before."""
+        batch = self.following if self.in_tail else self.flying
+        if batch is None or len(batch.durations) == 1:
+            return
+        elapsed = instant - batch.start
+        boundaries = bisect_left(list(accumulate(batch.durations)), elapsed) + 1 if elapsed > 0 else 0
+        kept = max(1, boundaries + self.ahead)
+        if kept < len(batch.durations):
+            del batch.durations[kept:]
+            if batch is self.flying:
+                self.await_plan(batch, self.env.now)
+
+    def catch_up(self, batch: Batch) -> None:
+        """Book the steps of the run that have ended by now, for an order that counts service."""
+        if self.in_tail:
+            return
+        boundaries = list(accumulate(batch.durations, initial=0))
+        elapsed = self.env.now - batch.start
+        ended = bisect_right(boundaries, elapsed) - 1
+        if boundaries[ended] == elapsed and ended + self.ahead:
+            del batch.durations[ended + self.ahead :]
+            self.run_to_plan(batch)
+            return
+        planned = min(ended + 1 + self.ahead, len(batch.durations))
+        if planned > batch.steps - batch.done:
+            self.scheduler.proceed(batch, planned - (batch.steps - batch.done))
+        if ended:
+            self.scheduler.commit(batch, batch.start + boundaries[ended], batch.durations[:ended])
+            del batch.durations[:ended]

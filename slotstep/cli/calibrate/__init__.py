@@ -1,0 +1,1 @@
+"""`slotstep calibrate`, `slotstep profiles` and `slotstep pages`."""

@@ -1,0 +1,1 @@
+"""`slotstep sweep`, `results`, `study`, `capacity` and `check`."""

@@ -1,0 +1,54 @@
+"""`slotstep study NAME`: a question of general interest, answered by a sweep and a figure, in one command.
+
+Heavy imports are inside the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="tail, chunk, fairness, prediction, pages or load.")],
+    figure: Annotated[
+        Path | None, typer.Option("--figure", metavar="FILE", help="The picture; study-NAME.png if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Keep the tables here, and go on with what is there.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once; as many as there are cores.")] = None,
+) -> None:
+    """Run a study: its sweeps, what they found, and a figure of it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from reports import files
+    from reports.figures.files import DOTS_PER_INCH
+    from slotstep.cli.experiments.sweep import Progress
+    from slotstep.experiments import studies
+    from slotstep.experiments.sweeps import grid
+    from slotstep.experiments.sweeps.sweep import sweep
+    from traces.errors import BadInput, nearest
+
+    if name not in studies.STUDIES:
+        raise BadInput(f"study {name}: unknown; did you mean {nearest(name, studies.STUDIES)}?")
+    chosen = studies.STUDIES[name]
+    target = figure or Path(f"study-{name}.png")
+    with contextlib.ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        frames = []
+        for each in chosen.grids:
+            with Progress() as progress:
+                store = sweep(grid.load(studies.path(each)), folder / each, jobs=jobs, progress=progress)
+            frames.append(store.frame())
+    print(*chosen.lines(frames), sep="\n", flush=True)
+    drawn = chosen.draw(frames)
+    FigureCanvasAgg(drawn)
+    with files.atomically(target) as temporary:
+        drawn.savefig(temporary, dpi=DOTS_PER_INCH)
+    print(f"written to {target}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""`slotstep report` and `slotstep policies`."""

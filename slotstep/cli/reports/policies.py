@@ -1,0 +1,63 @@
+"""`slotstep policies`: what there is to choose from, each with a line, its options and where it comes from."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+
+def policies(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """List the policies: what each does, its options with their defaults, and its source; then the other choices."""
+    from slotstep.cli.catalogue import choices
+
+    listed, others = catalogue(), choices()
+    if as_json:
+        print(json.dumps({"policies": listed, **others}, indent=2, ensure_ascii=False))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    heads = {
+        "policy": "what goes first",
+        "admission": "who may enter",
+        "victim": "who leaves when pages run out",
+        "predict": "what it says of output lengths",
+    }
+    for (axis, about), entries in zip(heads.items(), [listed, *others.values()], strict=True):
+        whole = [Column(name, no_wrap=True) for name in (axis, "options")]
+        table = Table(whole[0], about, whole[1], "source", box=box.SIMPLE)
+        for entry in entries:
+            options = "\n".join(f"{name}: {shown(default)}" for name, default in entry["options"].items())
+            table.add_row(entry["name"], entry["about"], options, entry["source"])
+        Console().print(table)
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """`name`, `about`, `options` (defaults by name, durations as text) and `source` ("" if none) of every policy."""
+    from policies.registry import POLICIES
+    from slotstep.scenario.units import text
+
+    return [
+        {
+            "name": name,
+            "about": entry.about,
+            "options": {
+                option: text(known.default) if known.kind == "duration" else known.default  # type: ignore[arg-type]
+                for option, known in entry.options.items()
+            },
+            "source": entry.source,
+        }
+        for name, entry in POLICIES.items()
+    ]
+
+
+def shown(default: object) -> str:
+    """A default as a scenario file would have it; nothing where there is none."""
+    if default is None:
+        return ""
+    return default if isinstance(default, str) else json.dumps(default)

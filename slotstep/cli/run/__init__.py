@@ -1,0 +1,1 @@
+"""`slotstep run`, `compare`, `parity`, `replay` and `validate`."""

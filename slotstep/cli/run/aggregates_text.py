@@ -1,0 +1,89 @@
+"""What `slotstep validate STATISTICS.yaml` does and says: measured aggregates beside those of a simulation, by load.
+
+Heavy imports are inside, as in `slotstep.cli.app`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slotstep.cli.run.validation_text import percent, placed, time
+
+if TYPE_CHECKING:
+    from slotstep.validation.aggregates import Compared
+
+Keys = tuple[str, ...]
+
+
+def validate_aggregates(
+    statistics: Path, scenario: Path, profile: str | None, settings: Sequence[str], out: Path | None, as_json: bool
+) -> None:
+    """Simulate every load of a file of statistics and compare number by number. Raises BadInput."""
+    from reports import files
+    from slotstep.runs.result import prepare
+    from slotstep.validation import aggregates
+
+    given = list(settings)
+    if profile is not None:
+        given.append(f"cost={json.dumps({'profile': placed(profile)})}")
+    if out is not None:
+        prepare(out)
+    found = aggregates.runs(statistics, scenario, given)
+    content = {"statistics": str(statistics), "runs": [each.content for each in found]}
+    if out is not None:
+        files.write_json(out / "validation.json", content)
+        print(f"written to {out}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    from rich.console import Console
+
+    for each in found:
+        print(heading(each))
+        Console().print(table(each))
+
+
+def heading(found: Compared) -> str:
+    """Which load, how many requests were simulated to their end, and whether the queue grew."""
+    asked = found.content["requests"]
+    grows = "; its queue grows: a longer run has other latencies" if found.content["queue_grows"] else ""
+    return f"{found.name}: {asked['finished']:,} of {asked['injected']:,} finished{grows}"
+
+
+def table(found: Compared) -> Any:
+    """Every statistic, measured, predicted and the error."""
+    from rich import box
+    from rich.table import Column, Table
+
+    right = [Column(head, justify="right", no_wrap=True) for head in ("measured", "predicted", "error")]
+    made = Table(Column("metric", no_wrap=True), *right, box=box.SIMPLE)
+    for path, one in leaves(found.content["metrics"]):
+        made.add_row(*row(path, one))
+    return made
+
+
+def leaves(metrics: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, dict[str, Any]]]:
+    """Every compared number with its keys."""
+    for key, value in metrics.items():
+        if "measured" in value:
+            yield (*path, key), value
+        else:
+            yield from leaves(value, (*path, key))
+
+
+def row(path: Keys, one: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """A number's name, both its values as people read them, and the error."""
+    return " ".join(path), shown(path, one["measured"]), shown(path, one["predicted"]), percent(one["error"])
+
+
+def shown(path: Keys, value: float | None) -> str:
+    """A time or another number; a dash for none."""
+    from slotstep.validation.aggregates import is_time
+
+    if value is None:
+        return "-"
+    return time(value) if is_time(path) else f"{value:,.4g}"

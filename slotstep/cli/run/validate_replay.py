@@ -1,0 +1,90 @@
+"""What `slotstep validate --replay MODEL` does and says: a prediction against a real engine, in three layers."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from calibrate.replay.live import Pacing
+    from calibrate.validate.experiment import Trial
+    from calibrate.validate.judge import Judgement
+
+EXIT = {"within": 0, "beyond": 1, "not measurable here": 3}
+"""The verdict as an exit code: a host that cannot tell neither passes nor fails."""
+
+
+def validate_replay(
+    scenario: Path,
+    model: str,
+    settings: list[str] | None,
+    clock: Pacing | None,
+    tolerance: float | None,
+    rounds: int,
+    seconds: float,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Put the prediction of a scenario to the test on a model; prints it and ends with the verdict's exit code."""
+    from slotstep.cli import app
+    from slotstep.runs.result import prepare
+    from slotstep.validation.experiment import validate
+
+    loaded = app.open_scenario(scenario, settings, None)
+    if out is not None:
+        prepare(out)
+    found, about = validate(
+        loaded,
+        model,
+        pacing=clock,
+        tolerance=tolerance,
+        rounds=rounds,
+        seconds=seconds,
+        folder=None if out is None else out / "measured",
+        say=say,
+        **options,
+    )
+    told = {"scenario": loaded.name, **about, **found.judgement.told(), "fit": found.fitted.residuals}
+    if out is not None:
+        write(out, found, about, told)
+    if as_json:
+        app.print_json(told)
+    else:
+        print("\n".join(found.judgement.lines()), flush=True)
+        app.show(figures_table(found.judgement))
+    raise typer.Exit(EXIT[found.judgement.verdict])
+
+
+def write(out: Path, found: Trial, about: dict[str, Any], told: dict[str, Any]) -> None:
+    """The profile that predicted, and what came of it."""
+    from reports import files
+
+    made = found.fitted.profile(about, "profile", datetime.date.today().isoformat())
+    files.write_text(out / "profile.yaml", made.text())
+    files.write_json(out / "validation.json", told)
+    say(f"written to {out}")
+
+
+def figures_table(judgement: Judgement) -> Table:
+    """The simulation and the second replay, each against the first."""
+    from rich import box
+    from rich.table import Column, Table
+
+    right = [Column(name, justify="right", no_wrap=True) for name in ("simulated", "replayed again")]
+    table = Table(Column("against the replay", no_wrap=True), *right, box=box.SIMPLE)
+    for key, error in judgement.free.items():
+        again = judgement.noise.get(key)
+        table.add_row(key.replace("_", " "), f"{error:+.1%}", "" if again is None else f"{again:+.1%}")
+    return table
+
+
+def say(words: str) -> None:
+    """A remark on standard error."""
+    print(words, file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""`slotstep trace`: description, conversion, fits and generation of workloads."""

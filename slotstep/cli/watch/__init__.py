@@ -1,0 +1,1 @@
+"""`slotstep watch`."""

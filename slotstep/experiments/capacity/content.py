@@ -1,0 +1,100 @@
+"""An answer as plain numbers: what `slotstep capacity --json` prints, and what is written and drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from reports.statistics.intervals import Estimate
+from reports.text.capacity import sentences
+from slotstep.experiments.capacity.answer import Answer, Question
+from slotstep.experiments.capacity.judge import Judged, Point
+
+LEDGER = "slot_seconds"
+
+
+def content_of(question: Question, answers: Sequence[Answer], stretches: str | None) -> dict[str, Any]:
+    """The whole answer; times in seconds, null for what is unbounded or unknown."""
+    content: dict[str, Any] = {
+        "scenario": question.scenario.name,
+        "find": question.find,
+        "objectives": [objective.text for objective in question.objectives],
+        "from": question.scenario.objectives.since,
+        "held_back": question.scenario.holds_back,
+        "confidence": question.confidence,
+        "seeds": question.seeds,
+        "tolerance": question.tolerance,
+        "resampled": stretches,
+        "price": question.price,
+        "best": best(question, answers),
+        "answers": [of_answer(answer) for answer in answers],
+    }
+    return {**content, "sentences": sentences(content)}
+
+
+def best(question: Question, answers: Sequence[Answer]) -> int | None:
+    """The place of the best answer: the largest rate, the fewest replicas; the first of equals."""
+    sign = -1 if question.find == "replicas" else 1
+    known = [(place, answer.knee.at) for place, answer in enumerate(answers) if answer.knee is not None]
+    return max(known, key=lambda found: sign * found[1])[0] if known else None
+
+
+def of_answer(answer: Answer) -> dict[str, Any]:
+    """One variant."""
+    variant = answer.variant
+    return {
+        "policy": variant.policy,
+        "profile": variant.profile and variant.profile.name,
+        "profile_sha256": variant.profile and variant.profile.sha256,
+        "device": variant.device,
+        "slots": variant.slots,
+        "token_budget": variant.budget,
+        "at": answer.knee and answer.knee.at,
+        "next": answer.beyond and answer.beyond.at,
+        "binding": answer.binding,
+        "bound_by": answer.bound_by,
+        "knee": answer.knee and of_point(answer, answer.knee),
+        "curve": [of_point(answer, point) for point in answer.curve],
+    }
+
+
+def of_point(answer: Answer, point: Point) -> dict[str, Any]:
+    """One point of the curve; numbers of runs are means over them."""
+    return {
+        "at": point.at,
+        "met": point.met,
+        "stable": point.stable,
+        "unstable_runs": point.unstable,
+        "runs": len(point.trials),
+        "binding": point.binding,
+        "objectives": [of_judged(each) for each in point.judged],
+        "occupancy": point.average("occupancy"),
+        "finished_per_s": point.average("rates", "finished_per_s"),
+        "output_tokens_per_s": point.average("rates", "output_tokens_per_s"),
+        "preemptions": point.average("preemptions"),
+        "cost_per_million_output_tokens": answer.cost(point),
+        "waited_for": point.waited,
+        "slot_seconds": {row: point.average(LEDGER, row) for row in point.trials[0].summary[LEDGER]},
+    }
+
+
+def of_judged(each: Judged) -> dict[str, Any]:
+    """One objective at one point: bounds are one-sided."""
+    return {
+        "objective": each.objective.text,
+        "limit": each.objective.limit,
+        "met": each.met,
+        **bounds(each.value),
+        "late": each.late and each.late.value,
+        **{f"late_{key}": value for key, value in bounds(each.late).items() if key != "value"},
+        "late_allowed": each.objective.allowed,
+    }
+
+
+def bounds(estimate: Estimate | None) -> dict[str, float | None]:
+    """An estimate's value, low and high."""
+    if estimate is None:
+        return dict.fromkeys(("value", "low", "high"))
+    found = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {name: value if math.isfinite(value) else None for name, value in found.items()}

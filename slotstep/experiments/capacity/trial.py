@@ -1,0 +1,130 @@
+"""One run of a search: what it measured of each objective, whether its queue grows, and where its time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sim.accounting.metrics import Floats, asked, pooled_gaps
+from sim.accounting.objectives import counted
+from sim.accounting.requests import Lives
+from sim.log.events import Reason
+from slotstep.experiments.capacity.objective import Objective
+from slotstep.experiments.sweeps.work import read_once
+from slotstep.runs import build
+from slotstep.runs.result import Result
+from slotstep.runs.workload import load
+from slotstep.scenario.schema import parse
+
+WAITED_FOR = {
+    Reason.NO_DEMAND: "slots",
+    Reason.NO_BUDGET: "the token budget",
+    Reason.NO_MEMORY: "KV pages",
+    Reason.BLOCKED: "KV pages",
+    Reason.LIMITED: "the policy's own limits",
+}
+"""What those who were left waiting after a plan waited for, by why its admissions ended."""
+AT_CLIENT = "the clients' window"
+"""What those waited for that were not sent yet."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An objective in one run: the share of requests (or gaps) that missed it, and the statistic itself, in seconds.
+
+    The share is None for a mean, the statistic is None for an attainment.
+    """
+
+    late: float | None
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run, on so many GPUs. `waited` has request-seconds left waiting, by what for."""
+
+    seed: int
+    devices: int
+    measured: tuple[Measured, ...]
+    grows: bool | None
+    summary: Mapping[str, Any]
+    waited: Mapping[str, float]
+
+
+KEPT = (
+    "occupancy",
+    "makespan_s",
+    "slot_steps",
+    "slot_seconds",
+    "requests",
+    "rates",
+    "pages",
+    "preemptions",
+    "profile",
+)
+
+
+def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objective]) -> Trial:
+    """Run a resolved scenario with this seed."""
+    scenario = parse({**settings, "seed": seed})
+    workload = load(scenario, read_once)
+    result = build.run(scenario, workload)
+    return Trial(
+        seed,
+        sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),
+        tuple(measure(result, objective) for objective in objectives),
+        result.queue_grows,
+        {name: result.summary[name] for name in KEPT},
+        waited(result),
+    )
+
+
+def measure(result: Result, objective: Objective) -> Measured:
+    """What a run says of an objective; a request that should have had the latency and never did is late."""
+    if objective.latency is None:
+        return Measured(1 - float(result.summary["attainment"] or 0), None)
+    if objective.latency == "itl_s":
+        values, weights = pooled_gaps(asked([Lives(log) for log in result.logs], result.trail))
+    else:
+        latency = counted(objective.latency, result.scenario.objectives.since)
+        values = result.requests[latency].to_numpy(float, copy=True)
+        values[np.isnan(values) & (result.requests["status"] != "finished").to_numpy()] = np.inf
+        values = values[~np.isnan(values)]
+        weights = np.ones(len(values), np.int64)
+    if not weights.sum():
+        return Measured(None if objective.allowed is None else 0.0, 0.0)
+    if objective.allowed is None:
+        return Measured(None, float(np.average(values, weights=weights)))
+    assert objective.limit is not None
+    late = float(weights[values > objective.limit].sum() / weights.sum())
+    return Measured(late, quantile(values, weights, 1 - objective.allowed))
+
+
+def quantile(values: Floats, weights: np.ndarray[Any, np.dtype[np.int64]], share: float) -> float:
+    """The smallest value that at least this share of the weights does not exceed."""
+    order = np.argsort(values, kind="stable")
+    reach = np.cumsum(weights[order])
+    return float(values[order][min(int(np.searchsorted(reach, share * reach[-1])), len(order) - 1)])
+
+
+def waited(result: Result) -> dict[str, float]:
+    """Request-seconds that requests were left waiting after a plan, by what they waited for.
+
+    Where objectives count from when clients wanted to send, also those that a window held back.
+    """
+    found = dict.fromkeys(WAITED_FOR.values(), 0.0)
+    for log in result.logs:
+        runs, durations = log.run_table(), log.step_durations()
+        if not log.steps:
+            continue
+        lasted = np.add.reduceat(durations, np.cumsum(runs["steps"]) - runs["steps"])
+        for reason, name in WAITED_FOR.items():
+            here = runs["reason"] == reason
+            found[name] += float(runs["waiting"][here] @ lasted[here]) / 1e9
+    crowd = result.scenario.clients
+    if crowd is not None and crowd.window and result.scenario.objectives.since == "wanted":
+        found[AT_CLIENT] = float((result.requests["client_wait_s"] - crowd.delay / 1e9).sum())
+    return found

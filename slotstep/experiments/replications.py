@@ -1,0 +1,87 @@
+"""Several policies over several seeds, with common random numbers: in each seed all get the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reports.statistics.replications import LATENCIES, Replications, Run
+from slotstep.experiments.sweeps.backends import compute
+from slotstep.experiments.sweeps.work import read_once
+from slotstep.runs import build
+from slotstep.runs.result import Result
+from slotstep.runs.workload import load
+from slotstep.scenario import size_limits
+from slotstep.scenario.schema import parse
+
+if TYPE_CHECKING:
+    from slotstep.scenario.schema import Scenario
+
+
+def replicate(
+    scenario: Scenario,
+    policies: Sequence[str],
+    seeds: int,
+    jobs: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Replications:
+    """Each policy on the scenario's seed and those after it, `seeds` in all, on `jobs` processes (None: all cores).
+
+    `progress` hears how many seeds have ended. Raises BadInput for a policy that does not exist, and where nothing is
+    drawn, neither requests nor by a policy, a router or clients: the runs of all seeds are one run then.
+    """
+    scenarios = [scenario.with_policy(name) for name in policies]
+    size_limits.check_runs("seeds", seeds * len(policies), scenario.allow_large)
+    numbers = tuple(range(scenario.seed, scenario.seed + seeds))
+    settings = [each.resolved() for each in scenarios]
+    found: dict[int, list[Run]] = {}
+    logs: set[tuple[str, ...]] = set()
+    for seed, runs, digests in compute(on_seed, ((settings, seed) for seed in numbers), "local", None, jobs):
+        found[seed] = runs
+        logs.add(digests)
+        progress(len(found))
+    if seeds > 1 and len(logs) == 1:
+        with scenario.blamed("workload: "):
+            raise ValueError(
+                "nothing in it is drawn, nor by policy, router or clients, so every seed gives the same requests; "
+                "expected laws, or a transform that draws, such as resample: 60s"
+            )
+    return Replications(
+        numbers, {name: [found[seed][place] for seed in numbers] for place, name in enumerate(policies)}
+    )
+
+
+def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
+    """What a seed's requests are: when, how long."""
+    made = load(scenario.model_copy(update={"seed": seed}), read_once)
+    return [(request.arrival, request.prompt, request.output) for request in made.requests]
+
+
+def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Run], tuple[str, ...]]:
+    """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
+    scenarios = [parse({**each, "seed": seed}) for each in settings]
+    workload = load(scenarios[0], read_once)
+    results = [build.run(each, workload) for each in scenarios]
+    return seed, [measured(each) for each in results], tuple(each.summary["log_sha256"] for each in results)
+
+
+def measured(result: Result) -> Run:
+    """What a run measured, request by request in the order of arrival."""
+    frame = result.requests.sort_values("queued_ns", kind="stable")
+    status = frame["status"].to_numpy()
+    over = status != "finished"
+    latencies = {}
+    for name in LATENCIES:
+        values = frame[name].to_numpy(float, copy=True)
+        values[np.isnan(values) & over] = np.inf
+        latencies[name] = values
+    summary = result.summary
+    whole = {
+        "occupancy": summary["occupancy"],
+        "output_tokens_per_s": summary["rates"]["output_tokens_per_s"],
+        "attainment": summary["attainment"],
+        "client_wait_s": summary["client_wait_s"]["max"],
+    }
+    return Run(latencies, whole, result.queue_grows)

@@ -1,0 +1,187 @@
+"""A grid file: one scenario, and the keys that its copies differ in.
+
+    scenario: chat.yaml              # a file beside this one, or a scenario written out
+    set: {engine.pages: 4096}        # the same for all
+    grid:                            # every combination; the last key varies fastest
+      policy: [fcfs, {sjf: {error: 0.5}}]
+      workload.scale_rate: [0.8, 1.0]
+    together:                        # keys that go together, each entry with every combination above
+      - {engine.slots: 32, engine.pages: 2048}
+      - {engine.slots: 64, engine.pages: 4096}
+    seeds: 20                        # the scenario's seed and the 19 after it
+
+Reads the files and makes the scenarios; runs nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from slotstep.scenario import document, size_limits
+from slotstep.scenario.fields import Count, Section
+from slotstep.scenario.schema import Scenario, parse
+from slotstep.scenario.validation_errors import complaint
+from traces.errors import BadInput
+
+Kind = Literal["bool", "int64", "double", "string"]
+
+
+class Plan(Section):
+    """A grid file."""
+
+    scenario: str | dict[str, Any]
+    set: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    together: list[dict[str, Any]] = Field(default_factory=list)
+    seeds: Count | None = None
+
+    @field_validator("grid")
+    @classmethod
+    def each_once(cls, value: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        """At least one value for each key, and none twice."""
+        for key, values in value.items():
+            if not values:
+                raise ValueError(f"{key}: found an empty list; expected at least one value")
+            repeated = next((each for each in values if values.count(each) > 1), None)
+            if repeated is not None:
+                raise ValueError(f"{key}: {document.brief(repeated)} is there twice; expected each value once")
+        return value
+
+    @model_validator(mode="after")
+    def one_place_for_a_key(self) -> Plan:
+        """No key in two places, and the same keys in all that go together."""
+        first = list(self.together[0]) if self.together else []
+        for entry in self.together:
+            if list(entry) != first:
+                raise ValueError(f"together: found the keys {', '.join(entry)}; expected {', '.join(first)} in each")
+        keys = [*self.set, *self.grid, *first, *(["seed"] if self.seeds else [])]
+        repeated = next((key for key in keys if keys.count(key) > 1), None)
+        if repeated is not None:
+            raise ValueError(f"{repeated} is set in two places; expected it in one of set, grid, together and seeds")
+        return self
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep: the column and value of each axis, and the scenario, or why there is none."""
+
+    axes: Mapping[str, Any]
+    scenario: Scenario | None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points of a grid file in their order, and by axis's column its key and its type."""
+
+    keys: Mapping[str, str]
+    kinds: Mapping[str, Kind]
+    points: tuple[Point, ...]
+
+
+def load(path: Path, allow_large: bool = False) -> Grid:
+    """The grid in the YAML file `path`. Raises BadInput as `read` does, and for a file that is none."""
+    return read(document.read(path), str(path), path.parent, allow_large)
+
+
+def read(
+    mapping: Mapping[str, Any], source: str = "grid", folder: Path | None = None, allow_large: bool = False
+) -> Grid:
+    """The grid that a mapping describes; file names are relative to `folder`. `allow_large`: of all its scenarios.
+
+    A point whose scenario is refused is kept, with the reason: it is a run that fails. Raises BadInput if all
+    are, for a key given in two places, and for an empty list of values.
+    """
+    folder = folder or Path()
+    try:
+        plan = Plan.model_validate(dict(mapping))
+    except ValidationError as error:
+        raise BadInput(f"{source}: {complaint(error, Plan, {})}") from None
+    if isinstance(plan.scenario, str):
+        file = folder / plan.scenario
+        base, home, name = document.read(file), file.parent, file.stem
+    else:
+        base, home, name = plan.scenario, folder, Path(source).stem
+    document.override_with(base, plan.set)
+    if allow_large:
+        base["allow_large"] = True
+    size_limits.check_runs(source, size(plan), allow_large)
+    points = tuple(point(base, settings, source, home, name) for settings in combinations(plan, base.get("seed", 0)))
+    if all(each.scenario is None for each in points):
+        raise BadInput(str(points[0].error))
+    keys = {column(key): key for key in settings_of(plan)}
+    kinds, points = typed(points, keys)
+    return Grid(keys, kinds, points)
+
+
+def size(plan: Plan) -> int:
+    """How many points it has."""
+    return math.prod([max(len(plan.together), 1), plan.seeds or 1, *map(len, plan.grid.values())])
+
+
+def settings_of(plan: Plan) -> list[str]:
+    """The keys that the runs differ in, in the order of the columns."""
+    return [*(plan.together[0] if plan.together else ()), *plan.grid, *(["seed"] if plan.seeds else [])]
+
+
+def combinations(plan: Plan, seed: int) -> Iterator[dict[str, Any]]:
+    """What is set at each point."""
+    grid = dict(plan.grid)
+    if plan.seeds:
+        grid["seed"] = list(range(seed, seed + plan.seeds))
+    for group in plan.together or [{}]:
+        for values in itertools.product(*grid.values()):
+            yield {**group, **dict(zip(grid, values, strict=True))}
+
+
+def point(base: Mapping[str, Any], settings: Mapping[str, Any], source: str, home: Path, name: str) -> Point:
+    """The scenario with these settings."""
+    axes = {column(key): value for key, value in settings.items()}
+    mapping = copy.deepcopy(dict(base))
+    try:
+        document.override_with(mapping, settings)
+        where = ", ".join([source, *(f"{key}={text(value)}" for key, value in settings.items())])
+        return Point(axes, parse(mapping, where, home, name))
+    except BadInput as error:
+        return Point(axes, None, str(error))
+
+
+def column(key: str) -> str:
+    """The name of an axis's column: its key, with underscores."""
+    return key.replace(".", "_")
+
+
+def text(value: object) -> str:
+    """A value as text: what is no text itself as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+MAKE: dict[Kind, Callable[[Any], Any]] = {"bool": bool, "int64": int, "double": float, "string": text}
+
+
+def typed(points: Sequence[Point], columns: Iterable[str]) -> tuple[dict[str, Kind], tuple[Point, ...]]:
+    """The type of each axis's column, and the points with their values in it: all numbers, all truths, else text."""
+    kinds = {name: kind([point.axes[name] for point in points]) for name in columns}
+    return kinds, tuple(
+        replace(point, axes={name: MAKE[kinds[name]](value) for name, value in point.axes.items()})
+        for point in points
+    )
+
+
+def kind(values: Sequence[object]) -> Kind:
+    """The narrowest type that holds these values."""
+    found = {type(value) for value in values}
+    if found == {bool}:
+        return "bool"
+    if found == {int}:
+        return "int64"
+    return "double" if found <= {int, float} else "string"

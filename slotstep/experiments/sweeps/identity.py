@@ -1,0 +1,99 @@
+"""The name of a run is its content: the resolved scenario, the files it reads, what its row calls it, and the code.
+
+Results then depend on what is in a file, never on how it is called. A profile's content is in the resolved
+scenario already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from policies import foreign, registry
+from slotstep.scenario.cluster import group_sections
+from slotstep.scenario.sections import TRACE_OPTIONS
+
+PACKAGES = ("sim", "policies", "traces", "calibrate", "slotstep")
+BLOCK = 1 << 20
+
+
+def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
+    """The name of a run of the resolved scenario `settings` at the point `axes`: 32 hexadecimal digits.
+
+    Raises OSError for a trace or a cache that cannot be read.
+    """
+    content = {
+        "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
+        "warm": [digest(Path(file)) for file in warm_files(settings)],
+        "policies": foreign_code(settings["policy"]),
+        "axes": dict(axes),
+        "code": code(),
+    }
+    return named(content)
+
+
+def warm_files(settings: Mapping[str, Any]) -> list[str]:
+    """The caches that replicas start from, each once."""
+    engines = [settings["engine"], *(group["engine"] for group in group_sections(settings))]
+    return list(dict.fromkeys(engine["warm"] for engine in engines if engine.get("warm")))
+
+
+def without_permission(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved scenario but for `allow_large`: it says that a run may be large, and changes nothing in it."""
+    return {key: value for key, value in settings.items() if key != "allow_large"}
+
+
+def named(content: Mapping[str, Any]) -> str:
+    """32 hexadecimal digits of the SHA-256 of plain values."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """A workload with the digests of its traces in the place of their names."""
+    found = dict(workload)
+    if "trace" in found:
+        kinds = {kind: file for kind, file in found["trace"].items() if kind not in TRACE_OPTIONS}
+        found["trace"] = found["trace"] | {kind: digest(Path(file)) for kind, file in kinds.items()}
+    if "merge" in found:
+        found["merge"] = {part: by_content(inner) for part, inner in found["merge"].items()}
+    return found
+
+
+def foreign_code(policy: Any) -> dict[str, dict[str, str]]:
+    """The digests of the files of other people's policies among a policy and those that it wraps, by policy."""
+    others = [each for each, _ in registry.layers(*registry.choice(policy)) if each not in registry.POLICIES]
+    return {each: {file: digest(path) for file, path in foreign.sources(each).items()} for each in others}
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's content, read anew if the file has changed since. Raises OSError."""
+    status = path.stat()
+    return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@cache
+def _digest(path: Path, *_: int) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+@cache
+def code() -> str:
+    """The version of slotstep with a digest of the code that makes results: `0.1.0+1f0c5e7a9b3d`."""
+    found = hashlib.sha256()
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        for folder in spec.submodule_search_locations or ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return f"{version('slotstep')}+{found.hexdigest()[:12]}"

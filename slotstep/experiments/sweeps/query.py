@@ -1,0 +1,95 @@
+"""Questions to a sweep's table, in SQL, answered by DuckDB on the files as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import duckdb
+import pandas as pd
+
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    from slotstep.experiments.sweeps.store import Store
+
+
+def ask(store: Store, query: str) -> pd.DataFrame:
+    """The answer to a query on the table `runs`, a row per run. Raises BadInput for what DuckDB refuses."""
+    with duckdb.connect() as connection:
+        connection.register("runs", store.table())
+        try:
+            answer: pd.DataFrame = connection.execute(query).df()
+        except duckdb.Error as error:
+            raise BadInput(f"--query: {str(error).strip()}") from None
+    return answer
+
+
+def overview(store: Store, headlines: Mapping[str, str]) -> str:
+    """The query for the axes and these columns (the head of each by its name) of the runs that ended, sorted."""
+    axes = {column: axis["key"].rpartition(".")[2] for column, axis in store.axes.items()}
+    if len(set(axes.values())) < len(axes):
+        axes = {column: axis["key"] for column, axis in store.axes.items()}
+    columns = ", ".join(f'"{name}" AS "{head}"' for name, head in (axes | dict(headlines)).items())
+    order = ", ".join(f'"{name}"' for name in store.axes) or "run"
+    return f"SELECT {columns} FROM runs WHERE status = 'ended' ORDER BY {order}"
+
+
+def failures(store: Store) -> int:
+    """How many runs have failed."""
+    return int(ask(store, "SELECT count(*) AS n FROM runs WHERE status = 'failed'")["n"][0])
+
+
+def held_back(store: Store) -> bool:
+    """Whether in any run a request was sent later than its client wanted."""
+    return bool(ask(store, "SELECT max(client_wait_s_max) > 0 AS held FROM runs").fillna(False)["held"][0])
+
+
+def as_json(frame: pd.DataFrame) -> str:
+    """A frame as a JSON array of objects; what is missing is null."""
+    rows: str = frame.to_json(orient="records", date_format="iso", double_precision=15)
+    return json.dumps(json.loads(rows), indent=2, ensure_ascii=False)
+
+
+def show(frame: pd.DataFrame) -> None:
+    """A frame on standard output: as a table, or one row after the other where the words of its heads do not fit."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from reports.units import printable
+
+    console = Console()
+    names = [printable(str(name)) for name in frame.columns]
+    rows = [[printable(shown(value)) for value in values] for values in frame.itertuples(index=False)]
+    cells = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = [max(map(len, name.split()), default=0) for name in names]
+    if not rows:
+        console.print("no rows")
+    elif sum(words) + len(words) <= console.width:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        folded = [max(pair) for pair in zip(words, cells, strict=True)]
+        tight = sum(folded) + len(folded) <= console.width < sum(map(max, map(len, names), cells)) + len(cells)
+        for name, width, kind in zip(names, folded, frame.dtypes, strict=True):
+            side: Literal["left", "right"] = "right" if kind.kind in "iuf" else "left"
+            table.add_column(name, justify=side, width=width if tight else None, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+    else:
+        for number, row in enumerate(rows, start=1):
+            record = Table.grid(padding=(0, 2, 0, 0))
+            for name, value in zip(names, row, strict=True):
+                record.add_row(Text(name), Text(value, overflow="fold"))
+            console.print(Text(f"row {number} of {len(rows)}"), record, "")
+
+
+def shown(value: Any) -> str:
+    """A value as a person reads it: whole numbers whole, others with four digits that matter, a dash for none."""
+    if pd.isna(value):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return str(value)

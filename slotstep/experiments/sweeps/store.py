@@ -1,0 +1,130 @@
+"""The directory of a sweep: what its runs differ in, and a file for each run.
+
+    DIR/sweep.json          the axes: column, key and type of each
+    DIR/runs/NAME.parquet   one row; NAME is the run's content
+
+A file is whole or absent, and two sweeps that write the same run write the same bytes: so they may share a
+directory, and one that was killed has nothing to repair.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reports import files
+from slotstep.experiments.sweeps import row
+from slotstep.runs.result import prepare
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from slotstep.experiments.sweeps.grid import Kind
+
+FORMAT = "slotstep sweep 1"
+PACKING: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
+"""A row a file: what helps to find a row among many is only weight."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A sweep's directory; `axes` by column: its key and its type."""
+
+    folder: Path
+    axes: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The type of each axis's column."""
+        return {column: axis["type"] for column, axis in self.axes.items()}
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the rows."""
+        return self.folder / "runs"
+
+    def has(self, run: str) -> bool:
+        """Whether this run is there, ended or failed."""
+        return self.path(run).exists()
+
+    def failed(self, run: str) -> bool:
+        """Whether this run is there as one that failed."""
+        return self.has(run) and pq.read_table(self.path(run), columns=["status"])["status"][0].as_py() == "failed"
+
+    def write(self, line: row.Row) -> None:
+        """Put a run's row there. Raises OSError, and then nothing of it is there."""
+        with files.atomically(self.path(line["run"]), through=self.folder) as temporary:
+            pq.write_table(row.table([line], self.kinds), temporary, **PACKING)
+
+    def path(self, run: str) -> Path:
+        """The file of a run."""
+        return self.runs / f"{run}.parquet"
+
+    def table(self) -> pa.Table:
+        """All rows there are, sorted by the axes and then by name.
+
+        Raises BadInput for rows with other columns, which another version of slotstep wrote.
+        """
+        parts = [pq.read_table(path) for path in sorted(self.runs.glob("*.parquet"))]
+        try:
+            whole = pa.concat_tables([row.table([], self.kinds), *parts])
+        except pa.ArrowInvalid:
+            raise BadInput(
+                f"{self.runs}: has rows with other columns, of another version of slotstep; expected those of one"
+            ) from None
+        return whole.sort_by([(name, "ascending") for name in (*self.axes, "run")])
+
+    def frame(self) -> pd.DataFrame:
+        """The same as a pandas frame."""
+        frame: pd.DataFrame = self.table().to_pandas()
+        return frame
+
+
+def make(folder: Path, keys: Mapping[str, str], kinds: Mapping[str, Kind]) -> Store:
+    """The directory of a sweep over these axes, made unless it is there.
+
+    Raises BadInput for a folder that cannot be written, and for the directory of a sweep over other axes.
+    """
+    axes = {column: {"key": key, "type": kinds[column]} for column, key in keys.items()}
+    prepare(folder / "runs")
+    content = {"format": FORMAT, "axes": axes}
+    written = files.write_json(folder / f".sweep.{os.getpid()}.json", content)
+    try:
+        os.link(written, folder / "sweep.json")
+    except FileExistsError:
+        there = opened(folder)
+        if there.axes != axes:
+            raise BadInput(
+                f"{folder}: holds a sweep over {described(there.axes)}, this one is over {described(axes)}; "
+                "expected another directory"
+            ) from None
+    finally:
+        written.unlink()
+    return Store(folder, axes)
+
+
+def opened(folder: Path) -> Store:
+    """The directory of a sweep. Raises BadInput for one that is none."""
+    try:
+        content = json.loads((folder / "sweep.json").read_text())
+        found = content["format"]
+        if found != FORMAT:
+            raise BadInput(f"{folder / 'sweep.json'}: its format is {found!r}; expected {FORMAT!r}")
+        return Store(folder, content["axes"])
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInput(f"{folder}: no sweep.json in it; expected a directory that `slotstep sweep` made") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{folder / 'sweep.json'}: expected what `slotstep sweep` wrote: {error}") from None
+
+
+def described(axes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Axes in words."""
+    return ", ".join(f"{axis['key']} ({axis['type']})" for axis in axes.values()) or "nothing"

@@ -1,0 +1,88 @@
+"""A sweep: the points of a grid that are not in the directory yet, computed and written one by one as they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from slotstep.experiments.sweeps import backends, identity, row
+from slotstep.experiments.sweeps.grid import Grid, Point
+from slotstep.experiments.sweeps.store import Store, make
+from slotstep.experiments.sweeps.work import execute
+from traces.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How a sweep stands: runs in all, in the directory before it began, done by it, and of these failed."""
+
+    total: int
+    before: int
+    done: int = 0
+    failed: int = 0
+
+
+def sweep(
+    grid: Grid,
+    folder: str | Path,
+    *,
+    backend: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    retry: bool = False,
+    progress: Callable[[Tally], None] = lambda _: None,
+) -> Store:
+    """Run every point of a grid whose row is not in `folder` (with `retry`: or is there as failed).
+
+    `progress` hears after each run how the sweep stands. Raises BadInput for a folder that cannot be written or
+    holds a sweep over other axes, as `backends.compute` does; OSError when a row
+    cannot be written. The rows written until then stay.
+    """
+    store = make(Path(folder), grid.keys, grid.kinds)
+    named = {name_of(point): point for point in grid.points}
+    missing = {run: point for run, point in named.items() if not store.has(run) or (retry and store.failed(run))}
+    tally = Tally(len(named), len(named) - len(missing))
+    progress(tally)
+    for line in lines(missing, store, retry, backend, address, jobs):
+        if line is not None:
+            store.write(line)
+        failed = line is not None and line["status"] == "failed"
+        tally = Tally(tally.total, tally.before, tally.done + 1, tally.failed + failed)
+        progress(tally)
+    return store
+
+
+def lines(
+    missing: dict[str, Point], store: Store, retry: bool, backend: str, address: str | None, jobs: int | None
+) -> Iterator[row.Row | None]:
+    """The rows of these runs as they end; None for one that another sweep has written meanwhile."""
+    refused = [run for run, point in missing.items() if point.scenario is None]
+    for run in refused:
+        yield row.failed(run, missing[run].axes, None, f"BadInput: {missing[run].error}")
+    left = [run for run in missing if missing[run].scenario is not None]
+    if not left:
+        return
+    overtaken: list[str] = []
+
+    def calls() -> Iterator[backends.Call]:
+        for run in left:
+            if not retry and store.has(run):
+                overtaken.append(run)
+                continue
+            point = missing[run]
+            assert point.scenario is not None
+            yield run, dict(point.axes), point.scenario.resolved(), identity.code()
+
+    yield from backends.compute(execute, calls(), backend, address, jobs)
+    yield from (None for _ in overtaken)
+
+
+def name_of(point: Point) -> str:
+    """The name of a point's run; a point without scenario is named by its axes and what is wrong."""
+    if point.scenario is None:
+        return identity.named({"axes": dict(point.axes), "error": point.error, "code": identity.code()})
+    try:
+        return identity.name(point.scenario.resolved(), point.axes)
+    except OSError as error:
+        raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None

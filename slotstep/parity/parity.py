@@ -1,0 +1,205 @@
+"""Does our scheduler decide what an engine decided? Compares the log of an engine with a replay, line by line.
+
+Files come plain or gzipped; their format is described in docs/parity.md. Decides nothing itself.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from slotstep.parity.cases import Case, Line, replay
+from slotstep.scenario.document import brief
+from slotstep.scenario.validation_errors import complaint
+from traces.errors import BadInput
+
+FIELDS = (
+    "arrived",
+    "scheduled",
+    "computed_before",
+    "new",
+    "resumed",
+    "preempted",
+    "hit_tokens",
+    "running",
+    "waiting",
+    "blocks",
+    "free_blocks",
+    "updated_step",
+    "sampled",
+    "finished",
+    "free_blocks_after",
+)
+"""What is compared, as far as a line of the log has it; dicts and lists with their order."""
+UNORDERED = ("computed_before", "resumed", "preempted", "hit_tokens", "blocks", "sampled", "finished")
+"""But for these: sets of requests, which the engine may write in any order; the others' order is decided."""
+
+GZIP = b"\x1f\x8b"
+MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field in which a line of the log and ours differ."""
+
+    field: str
+    engine: Any
+    ours: Any
+
+    def words(self) -> tuple[str, str]:
+        """Both values from where they begin to differ, as text."""
+        engine, ours = self.engine, self.ours
+        if isinstance(engine, dict) and isinstance(ours, dict):
+            engine = [f"{key}: {value}" for key, value in engine.items()]
+            ours = [f"{key}: {value}" for key, value in ours.items()]
+        if not isinstance(engine, list) or not isinstance(ours, list):
+            return brief(engine), brief(ours)
+        same = next((at for at, pair in enumerate(zip(engine, ours, strict=False)) if pair[0] != pair[1]), None)
+        start = min(len(engine), len(ours)) if same is None else same
+        return shown(engine, start), shown(ours, start)
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A line of the log that ours differs from, or that only one of the two has."""
+
+    line: str
+    differences: tuple[Difference, ...]
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Lines compared, how many of them differ, and the first that does."""
+
+    steps: int
+    mismatches: int
+    first: Mismatch | None
+
+
+def check(case: Path, log: Path) -> Report:
+    """Replay `case` and compare every line of `log`. Raises BadInput for files that are none of the kind."""
+    return compare(read_log(log), replay(read_case(case), str(case)))
+
+
+def compare(log: Iterable[Line], ours: Iterable[Line]) -> Report:
+    """How the lines of an engine's log and ours differ.
+
+    A log that ends with its summary is complete: lines that only we have count too.
+    """
+    decided = {place(line): line for line in ours}
+    steps = mismatches = 0
+    first = None
+    complete = False
+    for line in log:
+        complete = line["type"] == "summary"
+        if line["type"] not in ("step", "drain"):
+            continue
+        steps += 1
+        mine = decided.pop(place(line), None)
+        found = Mismatch(place(line), (), "ours") if mine is None else Mismatch(place(line), differences(line, mine))
+        if found.missing or found.differences:
+            mismatches += 1
+            first = first or found
+    if complete and decided:
+        mismatches += len(decided)
+        first = first or Mismatch(next(iter(decided)), (), "the engine's log")
+    return Report(steps, mismatches, first)
+
+
+def place(line: Line) -> str:
+    """Which step a line is about: `step 17`, or `drain 120` for results that came after the last plan."""
+    return f"{line['type']} {line['step']}"
+
+
+def differences(line: Line, ours: Line) -> tuple[Difference, ...]:
+    """The fields of a line that differ from ours, order included where it means something."""
+    pairs = ((field, sort(field, line[field]), sort(field, ours.get(field))) for field in FIELDS if field in line)
+    return tuple(Difference(field, engine, mine) for field, engine, mine in pairs if not same(engine, mine))
+
+
+def sort(field: str, value: Any) -> Any:
+    """The value of a field, in one order if its own means nothing."""
+    if field in UNORDERED and isinstance(value, dict):
+        return {key: value[key] for key in sorted(value)}
+    if field in UNORDERED and isinstance(value, list):
+        return sorted(value, key=str)
+    return value
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are equal, dicts with their order."""
+    return bool(left == right) and (not isinstance(left, dict) or list(left) == list(right))
+
+
+def shown(items: list[Any], start: int) -> str:
+    """Items from a position on, a few of them; what is left out at either end is said by dots."""
+    part = [str(item) for item in items[start : start + MOST_SHOWN]]
+    words = ", ".join([*(["..."] if start and part else []), *part])
+    return f"{words}, ..." if len(items) > start + MOST_SHOWN else words or ("nothing more" if start else "nothing")
+
+
+def lines_of(report: Report) -> Iterator[str]:
+    """A report as lines of text."""
+    counted = "mismatch" if report.mismatches == 1 else "mismatches"
+    yield f"{report.steps:,} steps compared, {report.mismatches:,} {counted}"
+    if report.first is None:
+        return
+    if report.first.missing:
+        yield f"first: {report.first.line}, which {report.first.missing} {has_not(report.first.missing)}"
+    else:
+        yield f"first: {report.first.line}"
+    width = max((len(found.field) for found in report.first.differences), default=0)
+    for found in report.first.differences:
+        engine, ours = found.words()
+        yield f"  {found.field:{width}}  engine  {engine}"
+        yield f"  {'':{width}}  ours    {ours}"
+
+
+def has_not(which: str) -> str:
+    """The verb for a line that one side lacks."""
+    return "have not" if which == "ours" else "has not"
+
+
+def read_case(path: Path) -> Case:
+    """The case in a file. Raises BadInput for a file that is none."""
+    try:
+        return Case.model_validate_json(content(path))
+    except ValidationError as error:
+        raise BadInput(f"{path}: {complaint(error, Case, {})}") from None
+
+
+def read_log(path: Path) -> Iterator[Line]:
+    """The lines of a log. Raises BadInput, with the row, for one that is none."""
+    steps = 0
+    for row, text in enumerate(content(path).splitlines(), start=1):
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{path}, row {row}: no JSON: {error}") from None
+        if not isinstance(line, dict) or "type" not in line:
+            raise BadInput(f"{path}, row {row}: found {brief(line)}; expected an object with a type")
+        if line["type"] in ("step", "drain"):
+            steps += 1
+            if not isinstance(line.get("step"), int):
+                raise BadInput(f"{path}, row {row}: step is {brief(line.get('step'))}; expected its number")
+        yield line
+    if not steps:
+        raise BadInput(f"{path}: no line of type step; expected one for every step")
+
+
+def content(path: Path) -> str:
+    """The text of a file, unpacked if it is gzipped. Raises BadInput for one that cannot be read."""
+    try:
+        packed = path.read_bytes()
+        return (gzip.decompress(packed) if packed.startswith(GZIP) else packed).decode()
+    except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None

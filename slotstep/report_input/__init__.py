@@ -1,0 +1,1 @@
+"""What `--out` wrote, read back for a report."""

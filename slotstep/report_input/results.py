@@ -1,0 +1,127 @@
+"""What a sweep's directory says, as findings for a report: means over seeds with their intervals, and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reports.page.story import Curve, Story
+
+METRICS = {
+    "occupancy": "occupancy",
+    "rates_output_tokens_per_s": "output tok/s",
+    "ttft_s_mean": "mean TTFT, s",
+    "ttft_s_p99": "p99 TTFT, s",
+    "tpot_s_p99": "p99 TPOT, s",
+    "e2e_s_p99": "p99 E2E, s",
+    "attainment": "attainment",
+    "preemptions": "preemptions",
+}
+DRAWN = ("occupancy", "output tok/s", "p99 TTFT, s", "attainment")
+SEED = "seed"
+
+
+def sweep(folder: Path) -> Story:
+    """The story of a sweep's directory. Raises BadInput for one that is none."""
+    from reports.latency_origin import FROM_SENT
+    from reports.page.story import Finding, Story
+    from slotstep.experiments.sweeps.store import opened
+
+    store = opened(folder)
+    frame = store.frame()
+    axes = {column: str(axis["key"]) for column, axis in store.axes.items() if column != SEED}
+    ended = frame[frame["status"] == "ended"]
+    failed = frame[frame["status"] == "failed"]
+    title = f"Sweep of {', '.join(map(str, dict.fromkeys(frame['scenario'].dropna())))}"
+    remarks = [f"A run failed: {error}" for error in dict.fromkeys(failed["error"])]
+    if ended.empty:
+        return Story(title, (), (), [*remarks, "No run has ended."])
+    named = ended.rename(columns=axes)
+    means = averages(named, list(axes.values()))
+    seeds = means["seeds"]
+    counted = f"{int(seeds.min())} to {int(seeds.max())}" if seeds.nunique() > 1 else f"{int(seeds.iloc[0])}"
+    said = (
+        f"{len(ended):,} runs of {len(means):,} settings, {counted} seeds of each. Numbers are means over seeds; "
+        "the strokes in the curves are their 95% intervals (Student's t), where there are several."
+    )
+    late = [FROM_SENT] if (ended["client_wait_s_max"] > 0).any() else []
+    found = Finding("Settings", means, [said, *late], curves(means, list(axes.values())), hidden(means))
+    return Story(
+        title,
+        (),
+        (found, Finding("Where the slot-steps went", shares(named, axes.values()))),
+        remarks,
+    )
+
+
+def averages(runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """A row per setting: how many seeds, and of each metric the mean and the bounds of its interval."""
+    import pandas as pd
+
+    from reports.statistics.intervals import mean
+
+    rows = []
+    for values, part in grouped(runs, keys):
+        row: dict[str, Any] = {**dict(zip(keys, values, strict=True)), "seeds": len(part)}
+        for column, name in METRICS.items():
+            numbers = part[column].dropna().to_numpy("float64")
+            if len(numbers):
+                estimate = mean(numbers)
+                row |= {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def shares(runs: pd.DataFrame, keys: Any) -> pd.DataFrame:
+    """A row per setting: what part of its slot-steps went to each row of the ledger that holds anything, percent."""
+    import pandas as pd
+
+    from reports import ledger_rows as rows
+
+    keys = list(keys)
+    columns = [
+        row.key for row in rows.ROWS if f"slot_steps_{row.key}" in runs and runs[f"slot_steps_{row.key}"].any()
+    ]
+    found = []
+    for values, part in grouped(runs, keys):
+        bought = part["slot_steps_bought"].sum()
+        amounts = {key: part[f"slot_steps_{key}"].sum() for key in columns}
+        found.append(
+            dict(zip(keys, values, strict=True))
+            | {f"{key}, %": 100 * amount / bought if bought else None for key, amount in amounts.items()}
+        )
+    return pd.DataFrame(found)
+
+
+def grouped(runs: pd.DataFrame, keys: Sequence[str]) -> Any:
+    """The runs of each setting, in order of the table."""
+    return runs.groupby(list(keys), sort=False) if keys else [((), runs)]
+
+
+def curves(means: pd.DataFrame, keys: Sequence[str]) -> list[Curve]:
+    """Some metrics over the first axis of numbers that has several values, a line for each setting of the others."""
+    import pandas as pd
+
+    from reports.page.story import Curve
+
+    numbers = [key for key in keys if pd.api.types.is_numeric_dtype(means[key]) and means[key].nunique() > 1]
+    if not numbers:
+        return []
+    others = [key for key in keys if key != numbers[0]]
+    split = ""
+    if others:
+        split = ", ".join(others)
+        if split not in means:
+            means[split] = means[others].astype(str).agg(", ".join, axis=1)
+    return [Curve(numbers[0], name, split, f"{name} low", f"{name} high") for name in DRAWN if name in means.columns]
+
+
+def hidden(means: pd.DataFrame) -> list[str]:
+    """The columns that are drawn and not shown: bounds, and the names of lines made of several axes."""
+    made = [column for column in means if ", " in str(column) and column not in METRICS.values()]
+    bounds = [column for column in means if str(column).endswith((" low", " high"))]
+    return [str(column) for column in [*made, *bounds] if column in means]

@@ -1,0 +1,183 @@
+"""A scenario served by a real engine: the same requests, scheduler and policy, on the wall clock.
+
+What a step costs in the scenario is not used here: it takes as long as it takes. Knows no model by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.protocol import CannotRun, Engine
+from calibrate.decoder.engine.synthetic import SyntheticEngine
+from calibrate.hardware.environment import engine_on
+from calibrate.replay.clock import FakeClock
+from calibrate.replay.live import Pacing, Replayed, replay
+from calibrate.replay.prompts import prompts
+from sim.memory.prefix import PrefixPool
+from sim.request import Request
+from sim.service.sessions import counts
+from slotstep.runs import build as engine
+from slotstep.runs.result import Result
+from slotstep.runs.workload import Made
+from slotstep.runs.workload import load as load_workload
+from slotstep.scenario import size_limits
+from slotstep.scenario.clients import clients, limited
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    from slotstep.scenario.schema import Scenario
+
+SYNTHETIC = "synthetic"
+"""The model that is none: its steps cost what the scenario says, give or take `NOISE`, on a clock of its own."""
+NOISE = 0.02
+SYNTHETIC_VOCABULARY = 1000
+ABOUT_SYNTHETIC: dict[str, Any] = {
+    "device": SYNTHETIC,
+    "device_type": "cpu",
+    "model": {"name": SYNTHETIC},
+    "dtype": "none",
+    "memory": None,
+    "driver": None,
+    "software": {},
+    "attention": SYNTHETIC,
+    "graphs": [],
+}
+
+
+@dataclass(frozen=True)
+class Device:
+    """An open engine, its vocabulary, and what a profile says of where it runs.
+
+    clock     of a synthetic engine, which advances it; None on real ones
+    pages     those the scenario schedules; what the engine has beyond is for measuring
+    """
+
+    engine: Engine[Any]
+    vocabulary: int
+    about: dict[str, Any]
+    clock: FakeClock | None
+    pages: int
+
+    @property
+    def has_cpu_time(self) -> bool:
+        """Whether steps are timed by the CPU time of their thread."""
+        return bool(self.about["device_type"] == "cpu")
+
+
+@contextmanager
+def opened(
+    scenario: Scenario, model: str, requests: Sequence[Request], spare_pages: int = 0, least: int = 0, **options: Any
+) -> Iterator[Device]:
+    """An engine that can serve the scenario, with so many pages more and sequences of at least so many positions.
+
+    It is closed at the end.
+
+    `options` are those of `calibrate.decoder.engine.options.EngineOptions` that the scenario does not say. Raises BadInput, one
+    line, for a scenario that no real engine serves, or a model, device or memory with which there is none.
+    """
+    with as_bad_input():
+        fits(scenario)
+        size_limits.check_replay(scenario)
+        size, pages = scenario.engine.page_size, scenario.engine.pages
+        longest = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
+        host = 4 * pages if scenario.engine.preemption == "swap" else 0
+        if model == SYNTHETIC:
+            clock = FakeClock()
+            made = SyntheticEngine(
+                engine.cost(scenario),
+                clock,
+                pages + spare_pages,
+                size,
+                longest=longest,
+                host_pages=host,
+                noise=NOISE,
+                seed=scenario.seed,
+            )
+            yield Device(made, SYNTHETIC_VOCABULARY, dict(ABOUT_SYNTHETIC), clock, pages)
+            return
+        chosen = EngineOptions(
+            page_size=size,
+            pages=pages + spare_pages,
+            host_pages=host,
+            slots=scenario.engine.slots,
+            token_budget=scenario.engine.token_budget,
+            longest=longest,
+            seed=scenario.seed,
+            **options,
+        )
+        with open_engine(model, chosen) as executor:
+            executor.fill_cache(scenario.seed)
+            yield Device(executor, executor.shape.vocabulary, engine_on(executor), None, pages)
+
+
+def fits(scenario: Scenario) -> None:
+    """Raise CannotRun for a scenario that is served by no single real engine."""
+    given = scenario.engine
+    retry = scenario.clients.retry if scenario.clients else None
+    for wrong, found, expected in (
+        (scenario.cluster.total > 1, f"cluster has {scenario.cluster.total} replicas", "1: there is one device"),
+        (
+            not scenario.cluster.plain,
+            "cluster is more than equal replicas that never fail",
+            "one device that does not",
+        ),
+        (retry is not None, "clients.retry is given", "clients that send a request once"),
+        (given.batching == "static", "engine.batching is static", "continuous"),
+        (given.memory == "contiguous", "engine.memory is contiguous", "paged"),
+        (given.warm is not None, "engine.warm is given", "a cold cache: the device has nothing in these pages"),
+    ):
+        if wrong:
+            raise CannotRun(f"{scenario.name}: {found}; a replay expects {expected}")
+
+
+def reach(scenario: Scenario, request: Request) -> int:
+    """The most tokens that a request may come to, prompt and output."""
+    most = request.prompt + request.max_output
+    limit = scenario.engine.max_model_len
+    return most if limit is None else min(most, limit)
+
+
+def run(
+    scenario: Scenario,
+    device: Device,
+    workload: Made | None = None,
+    pacing: Pacing = "wall",
+    between: Iterator[None] | None = None,
+    every: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Result, Replayed]:
+    """Serve the scenario's requests on an open engine; the rest as `calibrate.replay.live.replay`. Raises BadInput."""
+    made = load_workload(scenario) if workload is None else workload
+    sent = limited(made.requests, scenario.limits)
+    if scenario.engine.prefix_cache:
+        engine.check_blocks(scenario, sent)
+    scheduler = engine.scheduler(scenario, numbered=True)
+    with scenario.blamed("clients."):
+        senders = clients(sent, scenario.clients, scenario.engine.page_size)
+    with as_bad_input():
+        replayed = replay(
+            senders,
+            scheduler,
+            device.engine,
+            prompts(device.vocabulary, scenario.seed),
+            pacing,
+            device.clock,
+            between,
+            every,
+            progress,
+        )
+    caches = [scheduler.pool.contents()] if isinstance(scheduler.pool, PrefixPool) else []
+    return Result(scenario, [replayed.log], caches, made.remarks, sessions=counts(senders)), replayed
+
+
+@contextmanager
+def as_bad_input() -> Iterator[None]:
+    """What cannot be run is the user's to change: one line."""
+    try:
+        yield
+    except CannotRun as error:
+        raise BadInput(str(error)) from None

@@ -1,0 +1,68 @@
+"""What is drawn about failures: when replicas fail, and how long clients pause before they try again.
+
+Every replica and every request has a stream of its own, named by it: none depends on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import merge
+from math import log
+from random import Random
+
+from sim.log.events import Kind
+from sim.request import Nanoseconds, Request
+from sim.service.outages import Outages, Times
+from sim.service.service import Retry
+from slotstep.scenario.clients import TryAgain
+from slotstep.scenario.cluster import Cluster
+
+FATES = {"resumed": Kind.PREEMPTED, "moved": Kind.MOVED, "lost": Kind.INTERRUPTED}
+CAUSES = {"rejected": Kind.REJECTED, "timed_out": Kind.TIMED_OUT, "failed": Kind.INTERRUPTED}
+
+
+def outages(cluster: Cluster, seed: int) -> Outages | None:
+    """When the replicas of a cluster fail: as planned, and by lot."""
+    given = cluster.failures
+    if given is None:
+        return None
+    when: dict[int, Times] = {}
+    for replica in range(cluster.total):
+        planned = sorted((outage.at, outage.lasts) for outage in given.outages if outage.replica == replica)
+        by_lot: Times = iter(())
+        if given.mtbf is not None and given.mttr is not None:
+            by_lot = drawn(given.mtbf, given.mttr, Random(f"{seed}/outages/{replica}"))
+        when[replica] = merge(planned, by_lot)
+    return Outages(when, FATES[given.work])
+
+
+def drawn(mtbf: Nanoseconds, mttr: Nanoseconds, stream: Random) -> Times:
+    """Outages without end: up for an exponential time of mean `mtbf`, down for one of mean `mttr`, at least 1 ns."""
+    now = 0
+    while True:
+        now += max(1, round(stream.expovariate(1 / mtbf)))
+        lasts = max(1, round(stream.expovariate(1 / mttr)))
+        yield now, lasts
+        now += lasts
+
+
+def retry(given: TryAgain | None, seed: int) -> Retry | None:
+    """How clients try again."""
+    if given is None:
+        return None
+    return Retry(given.attempts, backoff(given, seed), tuple(CAUSES[cause] for cause in given.after))
+
+
+def backoff(given: TryAgain, seed: int) -> Callable[[Request, int], Nanoseconds]:
+    """The pause of a request after so many attempts: `initial` x `factor`^(attempts - 1), at most `max`.
+
+    A share of up to `jitter` of it, drawn for this request and attempt, is taken off.
+    """
+
+    def pause(request: Request, attempts: int) -> Nanoseconds:
+        reaches = given.initial and log(given.max / given.initial) <= (attempts - 1) * log(given.factor)
+        whole = given.max if reaches else given.initial * given.factor ** (attempts - 1)
+        luck = Random(f"{seed}/retry/{request.id}/{attempts}").random() if given.jitter else 0.0
+        return round(min(whole, given.max) * (1 - given.jitter * luck))
+
+    return pause

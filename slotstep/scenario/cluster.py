@@ -1,0 +1,215 @@
+"""The replicas of a scenario: equal ones, unequal ones or two pools; their routers, and how they fail.
+
+Knows no router by name. A group of replicas that differs has an engine, and perhaps a cost, of its own: the
+scenario's, but for what the group says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    BeforeValidator,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from slotstep.scenario.clients import Patience
+from slotstep.scenario.document import brief
+from slotstep.scenario.engine import Engine
+from slotstep.scenario.fields import Choice, Coefficient, Count, Section, Seed, Time, sequence, whole
+from slotstep.scenario.sections import Cost
+from slotstep.scenario.validation_errors import complaint
+
+POOLS = ("prefill", "decode")
+Pool = TypeVar("Pool", bound="Station")
+
+
+class Group(Section):
+    """So many replicas alike."""
+
+    count: Count = 1
+    engine: Engine
+    cost: Cost | None = None
+
+
+def groups(value: object, info: ValidationInfo) -> int | tuple[Group, ...]:
+    """How many equal replicas, or a list of groups of them."""
+    if not isinstance(value, list | tuple):
+        return whole(1)(value)
+    if not value:
+        raise ValueError("found an empty list; expected groups of replicas, or how many there are")
+    found = []
+    for place, group in enumerate(value):
+        try:
+            found.append(Group.model_validate(group, context=info.context))
+        except ValidationError as error:
+            raise ValueError(f"{place}.{complaint(error, Group, {})}") from None
+    return tuple(found)
+
+
+class Station(Section):
+    """The replicas of one pool, and the router before them."""
+
+    replicas: int | tuple[Group, ...] = 1
+    router: Choice = "round_robin"
+
+    @field_validator("replicas", mode="before")
+    @classmethod
+    def grouped(cls, value: object, info: ValidationInfo) -> object:
+        """A number, or groups."""
+        return groups(value, info)
+
+    @property
+    def size(self) -> int:
+        """How many replicas."""
+        return self.replicas if isinstance(self.replicas, int) else sum(group.count for group in self.replicas)
+
+
+class Link(Section):
+    """What it takes to hand KV from one pool to the other."""
+
+    latency: Time = 0
+    per_token: Coefficient = 0.0
+
+
+class Planned(Section):
+    """One outage of one replica."""
+
+    replica: Seed
+    at: Time
+    lasts: Patience
+
+
+class Failures(Section):
+    """When replicas fail, and what becomes of their requests."""
+
+    outages: Annotated[tuple[Planned, ...], BeforeValidator(sequence)] = ()
+    mtbf: Patience | None = None
+    mttr: Patience | None = None
+    work: Literal["resumed", "moved", "lost"]
+
+    @model_validator(mode="after")
+    def some(self) -> Self:
+        """Outages that are planned, or drawn from a mean time between failures and one to repair."""
+        if (self.mtbf is None) != (self.mttr is None):
+            raise ValueError("found one of mtbf and mttr; expected both or neither")
+        if not self.outages and self.mtbf is None:
+            raise ValueError("found no failure; expected outages, or mtbf and mttr")
+        return self
+
+
+class Cluster(Station):
+    """Replicas of the engine, each with its own queue, behind one router; or two pools, one for each phase."""
+
+    prefill: Station | None = None
+    decode: Station | None = None
+    transfer: Link | None = None
+    failures: Failures | None = None
+
+    @model_validator(mode="after")
+    def one_pool_or_two(self) -> Self:
+        """Pools come together, with a transfer, and instead of replicas; outages are of replicas that exist."""
+        given = [name for name in (*POOLS, "transfer") if getattr(self, name) is not None]
+        if given and len(given) < 3:
+            raise ValueError(f"found {' and '.join(given)}; expected prefill, decode and transfer together")
+        if given and self.model_fields_set & {"replicas", "router"}:
+            raise ValueError("found replicas or router beside pools; expected them in prefill and in decode")
+        for place, outage in enumerate(self.failures.outages if self.failures else ()):
+            if outage.replica >= self.total:
+                raise ValueError(
+                    f"failures.outages.{place}.replica: found {outage.replica}; replicas are 0 to {self.total - 1}"
+                )
+        return self
+
+    @model_serializer(mode="wrap")
+    def without_what_pools_replace(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is read back: replicas and router are those of the pools, if there are any."""
+        told: dict[str, Any] = dump(self)
+        return {key: told[key] for key in told if self.prefill is None or key not in ("replicas", "router")}
+
+    @property
+    def stations(self) -> list[Station]:
+        """The pools: one for whole requests, or that of prefill and that of decode."""
+        return [self] if self.prefill is None or self.decode is None else [self.prefill, self.decode]
+
+    def engines(self, usual: Engine) -> list[Engine]:
+        """The engine of each replica, `usual` where its group has none of its own."""
+        found: list[Engine] = []
+        for station in self.stations:
+            if isinstance(station.replicas, int):
+                found += [usual] * station.replicas
+            else:
+                found += [group.engine for group in station.replicas for _ in range(group.count)]
+        return found
+
+    @property
+    def total(self) -> int:
+        """How many replicas in all."""
+        return sum(station.size for station in self.stations)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all replicas are alike, take whole requests and never fail."""
+        return self.prefill is None and self.failures is None and isinstance(self.replicas, int)
+
+
+def spread(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario in which each group of replicas has a whole engine: the scenario's, with what the group says.
+
+    What is no mapping where one is expected is left for the sections to complain about.
+    """
+    cluster = scenario.get("cluster")
+    if not isinstance(cluster, Mapping):
+        return dict(scenario)
+    base = scenario.get("engine") or {}
+    told = dict(cluster)
+    for name in POOLS:
+        if isinstance(told.get(name), Mapping):
+            told[name] = with_engines(told[name], base)
+    return {**scenario, "cluster": with_engines(told, base)}
+
+
+def with_engines(station: Mapping[str, Any], base: Any) -> dict[str, Any]:
+    """A pool whose groups have whole engines."""
+    listed = station.get("replicas")
+    if not isinstance(listed, list | tuple) or not isinstance(base, Mapping):
+        return dict(station)
+    return {**station, "replicas": [with_engine(group, base) for group in listed]}
+
+
+def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
+    """A group with the scenario's engine but for what it says itself."""
+    if not isinstance(group, Mapping):
+        raise ValueError(f"cluster.replicas: found {brief(group)}; expected groups such as {{count: 2, engine: ...}}")
+    own = group.get("engine") or {}
+    if not isinstance(own, Mapping):
+        return dict(group)
+    replaced = {other for key, other in (("fit", "pages"), ("pages", "fit")) if own.get(key) is not None}
+    return {**group, "engine": {key: base[key] for key in base if key not in replaced} | dict(own)}
+
+
+def group_sections(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The groups of replicas of a resolved scenario."""
+    cluster = scenario["cluster"]
+    for station in (cluster, *(cluster[name] for name in POOLS if name in cluster)):
+        if isinstance(station.get("replicas"), list):
+            yield from station["replicas"]
+
+
+def changed(cluster: Cluster, change: Callable[[Group], Group]) -> Cluster:
+    """The same replicas, with every group of their own changed."""
+    pools = {name: pool_changed(pool, change) for name in POOLS if (pool := getattr(cluster, name)) is not None}
+    return pool_changed(cluster, change).model_copy(update=pools)
+
+
+def pool_changed(pool: Pool, change: Callable[[Group], Group]) -> Pool:
+    """A pool with its groups changed."""
+    if isinstance(pool.replicas, int):
+        return pool
+    return pool.model_copy(update={"replicas": tuple(change(group) for group in pool.replicas)})

@@ -1,0 +1,193 @@
+"""The engine of a scenario: its slots, its memory, its discipline; what excludes what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import ValidationInfo, field_validator, model_validator
+
+from slotstep.scenario import presets as preset
+from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth
+from traces.synthetic.parser import length
+
+OF_A_PRESET = {
+    "batching": "continuous",
+    "evict": "before",
+    "memory": "paged",
+    "admission": "optimistic",
+    "preemption": "recompute",
+}
+
+
+class RatioRule(Section):
+    """How much of what the running ones may still need has to stay free beside a newcomer."""
+
+    initial: Share = 0.7
+    minimum: Share = 0.098
+    decay_steps: Count = 600
+    ahead: Seed = 20
+
+
+class QuantileRule(Section):
+    """How seldom the running ones may outgrow the memory, and what is known of output lengths."""
+
+    epsilon: Chance = 0.05
+    window: Count = 1000
+    every: Count = 8
+    outputs: Any = None
+
+    @field_validator("outputs")
+    @classmethod
+    def a_law(cls, value: object) -> object:
+        """A law of lengths, as workloads have it."""
+        if value is not None:
+            length(value, "outputs")
+        return value
+
+
+RULES = ("ratio", "quantile")
+"""Rules of admission with options of their own."""
+
+
+class Engine(Section):
+    """The engine. Admission defaults to what the mode can do.
+
+    A static batch is bound by slots and pages alone: token_budget and chunked say nothing of it.
+    """
+
+    slots: Count = 64
+    max_active: Count | None = None
+    token_budget: Count = 2048
+    chunked: Truth = True
+    admit_every: Count = 1
+    chunk_limit: Seed = 0
+    chunk_limit_adapts: Truth = False
+    max_model_len: Count | None = None
+    batching: Literal["continuous", "static"] = "continuous"
+    async_scheduling: Truth = False
+    evict: Literal["before", "after"] = "before"
+    harvest: Literal["step", "next"] = "step"
+    preempt_for_slot: Truth = False
+    preemption: Literal["recompute", "swap"] = "recompute"
+    victim: Choice | None = None
+    memory: Literal["paged", "contiguous"] = "paged"
+    page_size: Count = 16
+    pages: Count = 8192
+    fit: Share | None = None
+    admission: Literal["optimistic", "reserve", "peak", "ratio", "quantile"] = "optimistic"
+    ratio: RatioRule | None = None
+    quantile: QuantileRule | None = None
+    reserve_full_prompt: Truth = True
+    watermark: Share = 0.0
+    prefix_cache: Truth = False
+    share: Literal["none", "tenant", "all"] | None = None
+    model: Label | None = None
+    positions: Label | None = None
+    warm: Label | None = None
+    preset: Literal["vllm"] | None = None
+    version: Literal["0.32.0"] | None = None
+    device: Label | None = None
+    device_memory: Memory | None = None
+    macro: Truth = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def with_defaults(cls, value: object) -> object:
+        """In our words, with what follows from other settings: a preset's defaults, admission, who may share."""
+        if not isinstance(value, dict):
+            return value
+        given: dict[str, Any] = preset.in_our_words(value, cls.model_fields)
+        choice = given.get("admission")
+        if isinstance(choice, Mapping) and len(choice) == 1 and (rule := next(iter(choice))) in RULES:
+            given = {**given, "admission": rule, rule: choice[rule] or {}}
+        elif choice in RULES:
+            given = {choice: {}, **given}
+        reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
+        implied = {"admission": "reserve" if reserves else "optimistic"}
+        if given.get("prefix_cache") is True:
+            implied["share"] = "tenant"
+        return implied | given
+
+    @field_validator("warm")
+    @classmethod
+    def place_cache(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Made absolute against the scenario's folder."""
+        if value is None:
+            return None
+        folder: Path = (info.context or {}).get("folder", Path())
+        return os.path.abspath(folder / Path(value).expanduser())
+
+    @model_validator(mode="after")
+    def consistent(self) -> Self:
+        """No setting is accepted that the mode would ignore."""
+        if self.preset is None and (self.version or self.device or self.device_memory):
+            raise ValueError("version, device and device_memory need a preset")
+        for key, value in OF_A_PRESET.items() if self.preset else ():
+            if getattr(self, key) != value:
+                raise ValueError(f"preset: {self.preset} needs {key}: {value}")
+        if self.preset is not None and self.victim is not None:
+            raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
+        if self.preset is not None:
+            self.startable()
+        if self.max_active is not None and self.max_active > self.slots:
+            raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
+        if self.fit is not None and "pages" in self.model_fields_set:
+            raise ValueError("found pages beside fit; expected one of the two")
+        if self.harvest == "next" and self.evict != "after":
+            raise ValueError("harvest: next needs evict: after")
+        if self.batching == "static" and self.evict != "before":
+            raise ValueError("evict: after needs batching: continuous (a static batch ends as one)")
+        if self.async_scheduling and self.evict != "before":
+            raise ValueError("async_scheduling needs evict: before (it finds a finished request late enough)")
+        if self.admission != "reserve" and self.batching == "static":
+            raise ValueError("batching: static needs admission: reserve")
+        if self.admission != "reserve" and self.memory == "contiguous":
+            raise ValueError("memory: contiguous needs admission: reserve")
+        self.not_ignored()
+        return self
+
+    def startable(self) -> None:
+        """Raise ValueError for settings with which the preset's engine does not start, or which it would change."""
+        preset.starts(self.slots, self.token_budget, self.max_model_len, self.chunked)
+        if self.device is not None and self.device.lower() == preset.CPU:
+            if self.async_scheduling:
+                raise ValueError("device: cpu runs without async_scheduling")
+            if self.device_memory is not None:
+                raise ValueError("device_memory decides the defaults of a GPU; expected none beside device: cpu")
+
+    @property
+    def modelled(self) -> str | None:
+        """The engine whose decisions a preset makes, with its version: "vllm 0.32.0"."""
+        return f"{self.preset} {self.version}" if self.preset else None
+
+    def not_ignored(self) -> None:
+        """Raise ValueError for a setting that another one leaves without effect."""
+        if self.batching == "static":
+            for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
+                if getattr(self, key):
+                    raise ValueError(f"{key} needs batching: continuous")
+            if self.admit_every > 1:
+                raise ValueError("admit_every needs batching: continuous")
+        for rule in RULES:
+            if getattr(self, rule) is not None and self.admission != rule:
+                raise ValueError(f"{rule} needs admission: {rule}")
+        unused = {"watermark": bool(self.watermark), "reserve_full_prompt": not self.reserve_full_prompt}
+        if self.admission == "reserve":
+            unused["prefix_cache"] = self.prefix_cache
+        for key, given in unused.items() if self.admission != "optimistic" else ():
+            if given:
+                raise ValueError(f"{key} needs admission: optimistic")
+        if self.admission == "reserve" and (self.preemption == "swap" or self.victim is not None):
+            key = "preemption: swap" if self.preemption == "swap" else "victim"
+            raise ValueError(f"{key} needs admission: optimistic")
+        if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
+            raise ValueError("chunk_limit_adapts needs a chunk_limit")
+        if not self.prefix_cache:
+            for key in ("share", "model", "positions", "warm"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} needs prefix_cache: true")
+        if self.warm and self.share == "none":
+            raise ValueError("warm needs share: tenant or all (with none, nobody finds another's pages)")

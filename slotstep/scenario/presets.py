@@ -1,0 +1,147 @@
+"""Engines as presets: their own names for our keys, their defaults, the version that is modelled.
+
+A preset sets the axes of the one scheduler there is. Here is vLLM, whose defaults depend on the memory of the
+GPU, or on there being none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from slotstep.scenario import units
+from slotstep.scenario.fields import UnknownKeyError, whole
+
+VERSION: Literal["0.32.0"] = "0.32.0"
+
+ALIASES = {
+    "max_num_seqs": "slots",
+    "max_num_batched_tokens": "token_budget",
+    "block_size": "page_size",
+    "num_gpu_blocks": "pages",
+    "enable_chunked_prefill": "chunked",
+    "enable_prefix_caching": "prefix_cache",
+    "long_prefill_token_threshold": "chunk_limit",
+    "long_prefill_token_threshold_adaptive": "chunk_limit_adapts",
+    "scheduler_reserve_full_isl": "reserve_full_prompt",
+    "max_num_active_seqs": "max_active",
+}
+"""vLLM's names. Its blocks include one that holds nothing: there is one page fewer."""
+
+DEVICE_MEMORY = "80GiB"
+CPU = "cpu"
+SERVER_MEMORY = 70
+"""GiB from which on a GPU gets a server's defaults, unless it is an A100."""
+
+POLICIES = ("fcfs", "priority")
+
+
+def in_our_words(engine: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+    """The engine section of a scenario with our keys (`own`) only, and the defaults of its preset.
+
+    Raises ValueError for a key given under both names, for a preset's name without it, and for blocks that
+    leave no page; UnknownKeyError for a key that is neither.
+    """
+    if "preset" not in engine:
+        for alias in ALIASES:
+            if alias in engine:
+                raise ValueError(f"{alias} is a name of preset: vllm; expected {ALIASES[alias]}, or that preset")
+        return dict(engine)
+    known = [*own, *ALIASES]
+    unknown = next((key for key in engine if key not in known), None)
+    if unknown is not None:
+        raise UnknownKeyError(unknown, known)
+    for alias, name in written(engine).items():
+        if name in engine:
+            raise ValueError(f"{alias} and {name} are one setting; expected one of them")
+    found = {ALIASES.get(key, key): value for key, value in engine.items()}
+    if "num_gpu_blocks" in engine:
+        found["pages"] = usable(engine["num_gpu_blocks"])
+    return defaults(found) | found
+
+
+def written(engine: Mapping[str, Any]) -> dict[str, str]:
+    """The preset's names that an engine section uses, each with ours."""
+    return {alias: name for alias, name in ALIASES.items() if alias in engine}
+
+
+def usable(blocks: object) -> int:
+    """Pages of an engine with so many blocks: all but the one that holds nothing."""
+    try:
+        return whole(2)(blocks) - 1
+    except ValueError as error:
+        raise ValueError(f"num_gpu_blocks: {error}") from None
+
+
+def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """What vLLM's server does unless told otherwise.
+
+    A budget that is given is the most sequences there are by default; whole prompts make the default budget at least
+    as large as the longest of them.
+    """
+    found = {"version": VERSION, "page_size": 16, "prefix_cache": True, "async_scheduling": True, **sizes(engine)}
+    if is_cpu(engine):
+        found |= {"page_size": 128, "async_scheduling": False}
+    budget, longest = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
+    if budget:
+        found["slots"] = min(found["slots"], budget)
+    if longest and engine.get("chunked") is False:
+        found["token_budget"] = max(found["token_budget"], longest)
+    return found
+
+
+def count(value: object) -> int | None:
+    """A whole number from 1, None for what is none and for whoever checks it to refuse."""
+    try:
+        return whole(1)(value)
+    except ValueError:
+        return None
+
+
+def sizes(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Slots and budget by the device: a CPU, or a GPU by its memory."""
+    if is_cpu(engine):
+        return {"slots": 128, "token_budget": 2048}
+    memory = engine.get("device_memory", DEVICE_MEMORY)
+    server = units.gibibytes(units.memory(memory)) >= SERVER_MEMORY
+    if "a100" in str(engine.get("device", "")).lower():
+        server = False
+    sizes = {"slots": 1024, "token_budget": 8192} if server else {"slots": 256, "token_budget": 2048}
+    return {"device_memory": memory, **sizes}
+
+
+def is_cpu(engine: Mapping[str, Any]) -> bool:
+    """Whether the device is vLLM's CPU platform."""
+    return str(engine.get("device", "")).lower() == CPU
+
+
+def starts(slots: int, budget: int, longest: int | None, chunked: bool) -> None:
+    """Raise ValueError, with vLLM's reason, for sizes with which it does not start."""
+    if budget < slots:
+        raise ValueError(
+            f"preset: vllm: max_num_batched_tokens ({budget}) must be greater than or equal to max_num_seqs ({slots})"
+        )
+    if longest is not None and budget < longest and not chunked:
+        raise ValueError(
+            f"preset: vllm: max_num_batched_tokens ({budget}) is smaller than max_model_len ({longest}) without "
+            "chunked prefill, which limits sequences to max_num_batched_tokens"
+        )
+
+
+def move_policy(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario in which the policy that vLLM takes among the options of its engine is the scenario's own.
+
+    Raises ValueError for a policy given twice, without the preset, or one that vLLM does not have.
+    """
+    engine = scenario.get("engine")
+    if not isinstance(engine, Mapping) or "policy" not in engine:
+        return dict(scenario)
+    if "preset" not in engine:
+        raise ValueError("engine.policy is a name of preset: vllm; expected policy, or that preset")
+    if "policy" in scenario:
+        raise ValueError("policy and engine.policy are one setting; expected one of them")
+    policy = engine["policy"]
+    if policy not in POLICIES:
+        raise ValueError(f"engine.policy: found {policy!r}; expected {' or '.join(POLICIES)} (any other: policy)")
+    kept = {key: value for key, value in engine.items() if key != "policy"}
+    return {**scenario, "engine": kept, "policy": policy}

@@ -1,0 +1,179 @@
+"""How much a scenario may ask for before somebody has to say that it is meant: `--yes`, or `allow_large=True`.
+
+The limits are far above what finishes within seconds and far below what never ends; docs/scenario.md has them as a
+table. What is known before a run is refused before it; the rest bounds the run (`sim.service.bounds`). Runs nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from sim.request import Request
+from sim.service.bounds import Bounds, Stopped
+from slotstep.scenario import units
+from traces.errors import BadInput, TooLarge
+from traces.limits import MAX_TOKENS, MOST_BLOCKS, MOST_REQUESTS
+
+if TYPE_CHECKING:
+    from slotstep.scenario.engine import Engine
+    from slotstep.scenario.schema import Scenario
+
+MOST_REPLICAS = 4096
+LARGEST_PAGE = 2**20
+"""Tokens: the kernel counts pages by their phase, one number for each position of a page."""
+MOST_STEPS = 30_000_000
+"""Steps of one run, a minute or two and 3 GB."""
+MOST_PLANS = 2_000_000
+"""Steps known beforehand that each have a plan of their own: chunks of prompts, all steps with macro: false."""
+MOST_NUMBERED = 10_000_000
+"""Pages of an engine on which requests are replayed: there each has a number."""
+MOST_RUNS = 100_000
+"""Runs of one sweep or comparison, seeds included."""
+RUN = Bounds(steps=MOST_STEPS, batches=10_000_000, retries=300_000, failures=50_000)
+"""What a run may come to before it is stopped."""
+
+
+def check(scenario: Scenario) -> None:
+    """Raise TooLarge for a key that alone asks for too much, before anything is made of it."""
+    if scenario.allow_large:
+        return
+    with scenario.blamed(""):
+        total = scenario.cluster.total
+        if total > MOST_REPLICAS:
+            raise TooLarge(f"cluster.replicas: {total:,} replicas", MOST_REPLICAS)
+        for machine in machines(scenario):
+            if machine.page_size > LARGEST_PAGE and machine.memory == "paged":
+                raise TooLarge(f"engine.page_size is {machine.page_size:,}", LARGEST_PAGE)
+
+
+def check_replay(scenario: Scenario) -> None:
+    """Raise TooLarge for more pages than can be numbered."""
+    pages = scenario.engine.pages
+    if pages > MOST_NUMBERED and not scenario.allow_large:
+        with scenario.blamed(""):
+            raise TooLarge(f"engine.pages is {pages:,}, and a replay numbers them", MOST_NUMBERED)
+
+
+def check_runs(what: str, runs: int, allow_large: bool) -> None:
+    """Raise TooLarge for more runs, of `what`, than anybody would wait for."""
+    if runs > MOST_RUNS and not allow_large:
+        raise TooLarge(f"{what}: {runs:,} runs", MOST_RUNS)
+
+
+def check_requests(scenario: Scenario, requests: Sequence[Request]) -> None:
+    """Raise TooLarge for requests that are too many, or that bring too much work if they fit the engine at all."""
+    if scenario.allow_large:
+        return
+    with scenario.blamed("workload: "):
+        if len(requests) > MOST_REQUESTS:
+            raise TooLarge(f"{len(requests):,} requests", MOST_REQUESTS)
+        check_content(scenario, requests)
+        check_steps(scenario, requests)
+
+
+def check_content(scenario: Scenario, requests: Sequence[Request]) -> None:
+    """Raise TooLarge for sessions whose prompts get more blocks than there is memory for."""
+    talk = scenario.clients.sessions if scenario.clients is not None else None
+    if talk is None:
+        return
+    turns: dict[str, list[int]] = {}
+    for request in requests:
+        if request.session and request.tokens is None and not request.blocks:
+            turns.setdefault(request.session, []).append(request.prompt + request.output)
+    lengths = (accumulate(each) if talk.history == "added" else each for each in turns.values())
+    positions = sum(sum(each) for each in lengths)
+    size = min(machine.page_size for machine in machines(scenario))
+    if positions // size > MOST_BLOCKS:
+        raise TooLarge(f"the prompts of {len(turns):,} sessions have {positions // size:,} pages", MOST_BLOCKS)
+
+
+def check_steps(scenario: Scenario, requests: Sequence[Request]) -> None:
+    """Raise TooLarge for more steps than a run may have, as far as they follow from the requests alone."""
+    engines = machines(scenario)
+    most = MOST_STEPS if all(machine.macro for machine in engines) else MOST_PLANS
+    chunk = max(largest_chunk(machine) for machine in engines)
+    generated = 0
+    for request in requests:
+        output = max((tokens_on(machine, request) for machine in engines), default=0)
+        if not output:
+            continue
+        if output > most:
+            raise TooLarge(f"the output of request {request.id} is {output:,} tokens, and each is a step", most)
+        if (chunks := -(-request.prompt // chunk)) > MOST_PLANS:
+            raise TooLarge(f"the prompt of request {request.id} is {chunks:,} chunks of {chunk:,}", MOST_PLANS)
+        generated += output
+    slots = max(machine.slots for machine in engines) * scenario.cluster.total
+    if (least := generated // slots) > most:
+        raise TooLarge(f"outputs of {generated:,} tokens on {slots:,} slots are at least {least:,} steps", most)
+
+
+def machines(scenario: Scenario) -> list[Engine]:
+    """The engines of a scenario, one for each group of replicas."""
+    return [
+        machine
+        for station in scenario.cluster.stations
+        for machine in (
+            [scenario.engine] if isinstance(station.replicas, int) else [group.engine for group in station.replicas]
+        )
+    ]
+
+
+def largest_chunk(machine: Engine) -> int:
+    """The most tokens of a prompt that a step takes."""
+    if machine.batching == "static":
+        return MAX_TOKENS
+    return min(machine.token_budget, machine.chunk_limit or machine.token_budget)
+
+
+def tokens_on(machine: Engine, request: Request) -> int:
+    """The most tokens that a request can get on an engine; 0 if it is rejected."""
+    longest = machine.max_model_len
+    if request.prompt + request.max_output - 1 > machine.pages * machine.page_size and longest is None:
+        return 0
+    if not machine.chunked and request.prompt > machine.token_budget:
+        return 0
+    output = min(request.output, request.cancel_tokens or request.output)
+    return output if longest is None else max(0, min(output, longest - request.prompt))
+
+
+def bounds(scenario: Scenario) -> Bounds:
+    """What the run of a scenario may come to."""
+    return Bounds() if scenario.allow_large else RUN
+
+
+@contextmanager
+def stopping(scenario: Scenario) -> Iterator[None]:
+    """Say of a run that is stopped inside why, and by which key: as a BadInput."""
+    try:
+        yield
+    except Stopped as run:
+        with scenario.blamed(""):
+            raise reason(scenario, run) from None
+
+
+def reason(scenario: Scenario, run: Stopped) -> BadInput:
+    """What is wrong with a run that was stopped."""
+    when = f"by {units.text(run.now)}, when {run.ended:,} of {run.sent:,} requests had ended"
+    crowd, failures = scenario.clients, scenario.cluster.failures
+    attempts = crowd.retry.attempts if crowd is not None and crowd.retry is not None else 0
+    mean = "" if failures is None or failures.mtbf is None else f".mtbf is {units.text(failures.mtbf)}"
+    found = {
+        "steps": f"engine: {run.count:,} steps {when}",
+        "batches": f"engine: {run.count:,} batches {when}",
+        "retries": f"clients.retry.attempts is {attempts:,}: {run.count:,} were made {when}",
+        "failures": f"cluster.failures{mean}: replicas had failed {run.count:,} times {when}",
+    }
+    if run.what in found:
+        return TooLarge(found[run.what], getattr(RUN, run.what))
+    return BadInput(
+        {
+            "time": f"the run goes on after 146 years of its own time; it had come so far {when}",
+            "quiet": f"no progress: {run.count:,} events {when} brought no step to its end",
+            "failing": f"no progress: cluster.failures{mean}, and {run.count:,} failures {when} "
+            "left no step time to end",
+            "waiting": f"no progress: the policy {scenario.policy.name} lets {run.count:,} requests wait for ever",
+        }[run.what]
+    )

@@ -1,0 +1,1 @@
+"""Predictions compared with measured runs and with runs of a real engine."""

@@ -1,0 +1,103 @@
+"""A scenario's prediction put to the test on a real engine: what `slotstep validate --replay` runs.
+
+From a scenario to what `calibrate.validate.experiment` needs: who sends, the scheduler, the tokens, and how much is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrate.fit.fit_run import Form
+from calibrate.measure.measure import Plan
+from calibrate.replay.live import Pacing
+from calibrate.replay.prompts import prompts
+from calibrate.validate.experiment import Subject, Trial, trial
+from sim.request import Request
+from slotstep.runs import build, engine_replay
+from slotstep.runs.workload import Made
+from slotstep.runs.workload import load as load_workload
+from slotstep.scenario.clients import clients, limited
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    from slotstep.scenario.schema import Scenario
+
+SHORTEST = 128
+"""Positions that a sequence can have while measuring, at least: a shorter grid tells nothing of context."""
+
+
+def validate(
+    scenario: Scenario,
+    model: str,
+    *,
+    workload: Made | None = None,
+    pacing: Pacing | None = None,
+    tolerance: float | None = None,
+    rounds: int = 4,
+    seconds: float = 120.0,
+    form: Form = "table",
+    folder: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    **options: Any,
+) -> tuple[Trial, dict[str, Any]]:
+    """Calibrate on an engine, simulate and replay the scenario's requests there; what came out, and where it was.
+
+    By CPU time on a CPU and by the wall on a GPU, unless `pacing` says so. The busy time has to be within
+    `tolerance`: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine. Raises BadInput as `slotstep.runs.engine_replay`.
+    """
+    made = load_workload(scenario) if workload is None else workload
+    sent = limited(made.requests, scenario.limits)
+    if scenario.engine.prefix_cache:
+        build.check_blocks(scenario, sent)
+    longest = longest_of(scenario, sent)
+    spare = scenario.engine.slots * -(-longest // scenario.engine.page_size)
+    with engine_replay.opened(scenario, model, sent, spare, longest, **options) as device:
+        clock: Pacing = pacing or ("cpu" if device.has_cpu_time else "wall")
+        allowed = tolerance or (0.02 if model == engine_replay.SYNTHETIC else 0.2 if device.has_cpu_time else 0.03)
+        subject = Subject(
+            lambda: clients(sent, scenario.clients, scenario.engine.page_size),
+            lambda: build.scheduler(scenario, numbered=True),
+            prompts(device.vocabulary, scenario.seed),
+        )
+        about = {**device.about, "page_size": scenario.engine.page_size}
+        try:
+            with engine_replay.as_bad_input():
+                found = trial(
+                    subject,
+                    device.engine,
+                    device.vocabulary,
+                    about,
+                    plan_of(scenario, sent, rounds, seconds, clock),
+                    first_page=device.pages,
+                    pacing=clock,
+                    tolerance=allowed,
+                    form=form,
+                    folder=folder,
+                    say=say,
+                )
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        return found, about | {"clock": clock}
+
+
+def longest_of(scenario: Scenario, sent: Sequence[Request]) -> int:
+    """The most positions of a sequence, in the replay and while measuring."""
+    reaches = [engine_replay.reach(scenario, request) for request in sent]
+    return max(SHORTEST, *reaches) + 34
+
+
+def plan_of(scenario: Scenario, sent: Sequence[Request], rounds: int, seconds: float, clock: Pacing) -> Plan:
+    """Steps as they will come: batches up to the slots, chunks up to the longest prompt or the budget."""
+    slots, prompt = scenario.engine.slots, max((request.prompt for request in sent), default=1)
+    tokens = max(8, min(scenario.engine.token_budget, prompt + slots))
+    return Plan(
+        batch=slots,
+        tokens=tokens,
+        rounds=rounds,
+        ragged=8,
+        factor=1.5 if slots <= 16 else 2.0,
+        seconds=seconds,
+        seed=scenario.seed,
+    )

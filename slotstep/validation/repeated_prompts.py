@@ -1,0 +1,104 @@
+"""Prompts that a client sends again and again, in turn: request n of a run has prompt n modulo so many.
+
+A measured run tells the lengths of prompts, not what they say; where they repeat, an engine that caches prefixes
+computed each prompt once for as long as its pages lasted. Knows no file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from slotstep.runs.workload import Made
+from traces.errors import BadInput
+
+if TYPE_CHECKING:
+    from slotstep.scenario.engine import Engine
+    from slotstep.validation.measured_runs import Run
+
+Floats = NDArray[np.float64]
+
+ALIKE = 0.9
+"""The least share of prompts as long as the one so many places before. It need not be all: clients count tokens
+of texts that they send with small differences."""
+LOOKED = 5000
+FEWEST = 40
+"""Requests that a period is looked for in, at most and at least."""
+BY_CHANCE = 0.3
+"""Where more pairs of prompts than this are of one length, lengths say nothing of what is in them."""
+
+
+def repeated(name: str, made: Made, frame: pd.DataFrame, prompts: int, engine: Engine) -> Made:
+    """The requests of a run whose client sent so many prompts in turn, each with the content that it then has.
+
+    `frame` has all requests that were measured, with `id`, `sent_s` and `prompt`: those that cannot be replayed were
+    sent in their turn too. Raises BadInput, beginning with `name`, where the content is known already, where no
+    cache could find it, and where lengths do not repeat.
+    """
+    said = f"{name}: --prompts {prompts}"
+    if not engine.prefix_cache or engine.share == "none":
+        raise BadInput(f"{said} needs an engine with prefix_cache: true, and share: tenant or all")
+    if tells_content(made):
+        raise BadInput(f"{said}: the requests say what their prompts hold; expected lengths alone")
+    order = frame.sort_values("sent_s", kind="stable")
+    share = alike(lengths(order), prompts)
+    if share < ALIKE:
+        raise BadInput(
+            f"{said}: {share:.0%} of the prompts are as long as the one {prompts} places before; "
+            f"expected at least {ALIKE:.0%} of a client that sends {prompts} prompts in turn"
+        )
+    place = {id_: n % prompts for n, id_ in enumerate(order["id"])}
+    unknown = next((request.id for request in made.requests if request.id not in place), None)
+    if unknown is not None:
+        raise BadInput(f"{said}: request {unknown} was not measured; expected requests of the file itself")
+    page = engine.page_size
+    told = [
+        replace(
+            request,
+            block_size=page,
+            blocks=tuple(f"{place[request.id]}.{block}" for block in range(-(-request.prompt // page))),
+        )
+        for request in made.requests
+    ]
+    return replace(made, requests=told)
+
+
+def tells_content(made: Made) -> bool:
+    """Whether any request says what its prompt holds."""
+    return any(request.tokens is not None or request.blocks for request in made.requests)
+
+
+def lengths(frame: pd.DataFrame) -> Floats:
+    """The lengths of prompts, NaN where unknown."""
+    return frame["prompt"].to_numpy(np.float64, na_value=np.nan)
+
+
+def alike(found: Floats, period: int) -> float:
+    """The share of known lengths that are those of `period` places before; 1 if there are none to compare."""
+    before, after = found[:-period], found[period:]
+    known = ~np.isnan(before) & ~np.isnan(after)
+    return float((before[known] == after[known]).mean()) if known.any() else 1.0
+
+
+def period(found: Floats) -> int | None:
+    """The fewest requests after which lengths repeat, None if they do not, or would by chance."""
+    found = found[:LOOKED]
+    counts = pd.Series(found).value_counts(normalize=True)
+    if len(found) < FEWEST or float((counts**2).sum()) > BY_CHANCE or alike(found, 1) >= ALIKE:
+        return None
+    return next((length for length in range(2, len(found) // 2 + 1) if alike(found, length) >= ALIKE), None)
+
+
+def hints(runs: Iterable[Run]) -> Iterator[str]:
+    """A line for each run whose lengths say that its prompts came again, which nobody has said."""
+    for run in runs:
+        if run.period is not None:
+            yield (
+                f"{run.name}: the lengths of prompts repeat after {run.period} requests; if these are the same "
+                f"prompts, sent in turn, say --prompts {run.period}: the engine's prefix cache found them"
+            )

@@ -1,0 +1,187 @@
+"""From readings to what happened between them, exactly: differences of counters, per interval and since the start.
+
+A counter that has fallen, or that began anew, is a restart: a new segment, whose counters count from 0. A reading
+that lacks what tokens per slot-step need is named and waited over: the next whole one says what has happened since
+the last whole one. Pure: the time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reports.exports import engine_metrics as names
+from slotstep.watch.reading import Reading
+
+CORE = (names.GENERATION, names.ITERATIONS)
+Growth = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Span:
+    """What the counters gained over some time: by name, and in slot-steps."""
+
+    seconds: float | None
+    gained: Mapping[str, int]
+    slots: int
+
+    @property
+    def slot_steps(self) -> int:
+        """Slot-steps bought: slots x steps."""
+        return self.slots * self.gained[names.ITERATIONS]
+
+    @property
+    def tokens_per_slot_step(self) -> float | None:
+        """Tokens delivered over slot-steps bought; None without a step."""
+        return self.gained[names.GENERATION] / self.slot_steps if self.slot_steps else None
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of the tokens looked up in the prefix cache that were found; None if none were or it is not known."""
+        queries, hits = self.gained.get(names.QUERIES), self.gained.get(names.HITS)
+        return hits / queries if queries and hits is not None else None
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "seconds": self.seconds,
+            "tokens": self.gained[names.GENERATION],
+            "steps": self.gained[names.ITERATIONS],
+            "slot_steps": self.slot_steps,
+            "tokens_per_slot_step": self.tokens_per_slot_step,
+            "prompt_tokens": self.gained.get(names.PROMPT),
+            "preemptions": self.gained.get(names.PREEMPTIONS),
+            "prefix_hit_rate": self.hit_rate,
+        }
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One reading: the interval since the last whole one, the time since watching began, the engine's whole life.
+
+    A span is None where it cannot be told. `sampled` is what the gauges said at this moment. `problem`: why
+    there are no new counters; `missing`: metrics that the page does not have.
+    """
+
+    at: float
+    segment: int
+    interval: Span | None = None
+    since_start: Span | None = None
+    engine_lifetime: Span | None = None
+    sampled: Mapping[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    problem: str | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        spans = {"interval": self.interval, "since_start": self.since_start, "engine_lifetime": self.engine_lifetime}
+        return {
+            "at": self.at,
+            "segment": self.segment,
+            **{name: span and span.plain() for name, span in spans.items()},
+            "sampled": dict(self.sampled),
+            "missing": list(self.missing),
+            "problem": self.problem,
+        }
+
+
+class Meter:
+    """Feed it readings in order; `slots` are those of each engine behind the page."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.segment = 1
+        self.last: dict[str, dict[str, int]] = {}
+        self.born: Mapping[str, float] = {}
+        self.total: Growth = {}
+        self.began: float | None = None
+        self.whole_at = 0.0
+
+    def silent(self, at: float, problem: str) -> Observation:
+        """There was no answer."""
+        return Observation(at, self.segment, since_start=self._since_start(self.whole_at), problem=problem)
+
+    def feed(self, reading: Reading, at: float) -> Observation:
+        """What a reading says beside those before it."""
+        sampled = samples(reading)
+        lacking = self._lacking(reading)
+        if lacking:
+            return Observation(
+                at,
+                self.segment,
+                since_start=self._since_start(self.whole_at),
+                sampled=sampled,
+                missing=reading.missing,
+                problem=lacking,
+            )
+        if self.last and self._restarted(reading):
+            self.segment += 1
+            self.last = {name: dict.fromkeys(engines, 0) for name, engines in reading.counters.items()}
+        first = self.began is None
+        gained = self._gained(reading)
+        for name, amount in gained.items():
+            self.total[name] = self.total.get(name, 0) + amount
+        self.began = at if self.began is None else self.began
+        interval = None if first else Span(at - self.whole_at, gained, self.slots)
+        self.whole_at = at
+        for name, engines in reading.counters.items():
+            self.last.setdefault(name, {}).update(engines)
+        self.born = {**self.born, **reading.born}
+        life = {name: sum(engines.values()) for name, engines in reading.counters.items()}
+        return Observation(
+            at,
+            self.segment,
+            interval,
+            None if first else self._since_start(at),
+            Span(None, life, self.slots),
+            sampled,
+            reading.missing,
+        )
+
+    def _since_start(self, at: float) -> Span | None:
+        if self.began is None or not set(CORE) <= set(self.total):
+            return None
+        return Span(at - self.began, dict(self.total), self.slots)
+
+    def _lacking(self, reading: Reading) -> str | None:
+        """What tokens per slot-step need and this reading has not."""
+        absent = [name for name in CORE if name not in reading.counters]
+        if absent:
+            return f"{' and '.join(absent)} not in the answer"
+        tokens, steps = (reading.counters[name] for name in CORE)
+        known = set().union(*(self.last.get(name, {}) for name in CORE))
+        for name, engines in ((CORE[0], tokens), (CORE[1], steps)):
+            lost = sorted((known | set(tokens) | set(steps)) - set(engines))
+            if lost:
+                return f'{name} of engine="{lost[0]}" not in the answer'
+        return None
+
+    def _restarted(self, reading: Reading) -> bool:
+        """Whether any counter has fallen, or began at another time than before."""
+        fell = any(
+            value < self.last.get(name, {}).get(engine, 0)
+            for name, engines in reading.counters.items()
+            for engine, value in engines.items()
+        )
+        return fell or any(self.born.get(key, value) != value for key, value in reading.born.items())
+
+    def _gained(self, reading: Reading) -> Growth:
+        """The growth of each counter; one that is seen for the first time begins here."""
+        return {
+            name: sum(value - self.last.get(name, {}).get(engine, value) for engine, value in engines.items())
+            for name, engines in reading.counters.items()
+        }
+
+
+def samples(reading: Reading) -> dict[str, Any]:
+    """What the gauges of a reading say, None for what it has not: true at its moment, not over an interval."""
+    usage = reading.gauges.get(names.CACHE_USAGE)
+    return {
+        "running": reading.gauges.get(names.RUNNING),
+        "waiting": reading.gauges.get(names.WAITING),
+        "waiting_by_reason": dict(reading.waiting) or None,
+        "page_share": usage,
+        "pages_used": None if usage is None or reading.pages is None else round(usage * reading.pages),
+        "pages_total": reading.pages,
+    }

@@ -1,0 +1,88 @@
+"""The ledger: one story for each row of empty slots, and the same rows in time."""
+
+import pytest
+from sim_stories import Script, booked, engine, job, jobs, run
+
+from policies.fcfs import FirstComeFirstServed
+from sim.accounting.frames import steps_frame
+from sim.accounting.metrics import summary
+from sim.cost.forms import Unit
+from sim.engine.scheduler import Scheduler
+from sim.memory.prefix import PrefixPool
+from sim.policy.base import Optimistic, Policy, Reserve
+from sim.request import Request
+
+
+def test_nobody_wants_the_slot():
+    assert booked(summary(run(jobs(a=3), engine(slots=2)))) == {"prefill": 1, "decode": 2, "no_demand": 3}
+
+
+def test_the_budget_does_not_reach_for_it():
+    # a's token is the whole budget for two steps: b waits beside an empty slot, then c does.
+    found = summary(run(jobs(a=2, b=1, c=1), engine(slots=2, budget=1)))
+    assert booked(found) == {"prefill": 3, "decode": 1, "no_budget": 3, "no_demand": 1}
+
+
+def test_there_are_no_pages_for_it():
+    # a holds all 3 positions of the pool for its 3 steps; then b needs 2 and c 2, one at a time.
+    log = run(jobs(a=3, b=2, c=2), engine(slots=2, pages=3, page_size=1, admission=Reserve()))
+    assert booked(summary(log)) == {"prefill": 3, "decode": 4, "no_memory": 3 + 2, "no_demand": 2}
+
+
+def test_only_as_many_slots_are_missed_as_requests_wait():
+    # 4 slots; a holds 3 of 3 pages and one waits: one empty slot is for want of memory, two for want of demand.
+    log = run(jobs(a=3, b=1), engine(slots=4, pages=3, page_size=1, admission=Reserve()))
+    assert booked(summary(log)) == {"prefill": 2, "decode": 2, "no_memory": 3, "no_demand": 3 * 2 + 3}
+
+
+def test_the_head_of_the_line_blocks_it():
+    # 4 positions; a reserves 3. b at the head needs 2, c behind it would fit in the last one.
+    log = run(jobs(a=3, b=2, c=1), engine(slots=3, pages=4, page_size=1, admission=Reserve()))
+    assert steps_frame(log).reason.tolist() == ["blocked"] * 3 + ["no_demand"] * 2
+    assert booked(summary(log)) == {"prefill": 3, "decode": 3, "blocked": 3 * 2, "no_demand": 1 + 2}
+
+
+class ClosedForTwoSteps(FirstComeFirstServed):
+    """Nobody is let in before steps 1 and 2."""
+
+    def head(self, now, step):
+        return None if step in (1, 2) else super().head(now, step)
+
+    def next_change(self, now, step):
+        return None, (3 - step if step < 3 else None)
+
+
+@pytest.mark.parametrize("macro", [True, False])
+def test_the_policy_keeps_it_empty(macro):
+    log = run([job("a", 5), job("b", 1, arrival=1)], engine(slots=2, order=ClosedForTwoSteps()), macro=macro)
+    assert steps_frame(log).reason.tolist() == ["no_demand", "limited", "limited", "no_demand", "no_demand"]
+    assert booked(summary(log)) == {"prefill": 2, "decode": 4, "limited": 2, "no_demand": 1 + 1}
+
+
+def test_the_same_rows_in_time():
+    # Steps of 2, 3 and 5 ns, then 4 ns idle until b comes, then one of 7: 21 ns of two slots.
+    log = run([job("a", 3), job("b", 1, arrival=14)], engine(slots=2), Script(2, 3, 5, 7), macro=False)
+    found = summary(log)["slot_seconds"]
+    rows = {row: round(time * 1e9) for row, time in found.items() if time}
+    assert rows == {"bought": 42, "prefill": 2 + 7, "decode": 8, "no_demand": 2 + 8 + 7, "idle": 8}
+
+
+def test_an_arrival_in_a_long_run_counts_as_waiting_from_the_next_step_on():
+    # Budget 1: a keeps it for 4 steps of 10 ns. b comes at 15 and misses the empty slot in the steps that start
+    # at 20 and 30, not in the one that has started.
+    log = run([job("a", 4), job("b", 1, arrival=15)], engine(slots=2, budget=1), Script(10, 10, 10, 10, 10), False)
+    assert steps_frame(log).waiting.tolist() == [0, 0, 1, 1, 0]
+    assert booked(summary(log)) == {"prefill": 2, "decode": 3, "no_budget": 2, "no_demand": 3}
+
+
+def test_pages_that_can_be_found_stay_cached_while_the_engine_rests():
+    # Two equal prompts of two pages, a step of 10 each, at 0 and at 100: from 10 to 100 both pages of the first can
+    # be found; the second finds one, computes the other again, and leaves one old page cached for its 10.
+    prompt = tuple(range(32))
+    requests = [Request(name, arrival, 32, 1, tokens=prompt) for name, arrival in (("a", 0), ("b", 100))]
+    policy = Policy(FirstComeFirstServed(), Optimistic())
+    scheduler = Scheduler(policy, PrefixPool(pages=10, page_size=16), slots=1, token_budget=100)
+    positions = summary(run(requests, scheduler, Unit(10)))["pages"]["positions"]
+    assert positions["cached"] == pytest.approx((90 * 32 + 10 * 16) / 110)
+    assert positions["live"] == pytest.approx(20 * 32 / 110)
+    assert sum(positions.values()) == pytest.approx(160)

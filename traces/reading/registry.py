@@ -1,0 +1,128 @@
+"""The formats by name: the name a scenario or a command uses, and the module that reads it.
+
+A new format is one module in `traces.formats` and one line here; the order is that of detection, the narrower before
+the wider. Modules are imported when first used, so that naming the formats costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traces.errors import BadInput, nearest
+
+if TYPE_CHECKING:
+    from sim.request import Request
+    from traces.reading.table import Trace
+
+FORMATS = {
+    "slotstep": "traces.formats.own",
+    "azure": "traces.formats.azure",
+    "burstgpt": "traces.formats.burstgpt",
+    "mooncake": "traces.formats.mooncake",
+    "bailian": "traces.formats.bailian",
+    "vidur": "traces.formats.vidur",
+    "lengths": "traces.formats.lengths",
+    "llmservingsim": "traces.formats.llmservingsim",
+    "llmservingsim-log": "traces.formats.llmservingsim_log",
+    "servegen-rates": "traces.formats.servegen_rates",
+    "servegen-lengths": "traces.formats.servegen_lengths",
+    "tracev2": "traces.formats.tracev2",
+    "tracev2-chunks": "traces.formats.stream_chunks",
+    "vllm-bench": "traces.formats.vllm_bench",
+    "sglang-bench": "traces.formats.sglang_bench",
+    "guidellm": "traces.formats.guidellm",
+    "aiperf": "traces.formats.aiperf",
+    "inference-perf": "traces.formats.inference_perf",
+    "llmperf": "traces.formats.llmperf",
+    "lmbench": "traces.formats.lmbench",
+    "slora": "traces.formats.slora",
+    "litellm": "traces.formats.litellm",
+    "weka": "traces.formats.weka",
+    "engine-log": "traces.formats.engine_log",
+    "columns": "traces.formats.mapped",
+}
+
+
+def detect(path: Path) -> str:
+    """The name of the file's format, by its content. Raises BadInput if it is none that is known."""
+    from traces.reading.head import head
+
+    path = Path(path)
+    beginning = head(path)
+    for name in FORMATS:
+        if _module(name).matches(beginning):
+            return name
+    if not beginning.opening:
+        raise BadInput(f"{path}: the file is empty; expected a trace")
+    raise BadInput(f"{path}: no known trace format; name one with --format, or its columns")
+
+
+def load(path: Path, kind: str | None = None, columns: Mapping[str, str] | None = None) -> Trace:
+    """The whole file as one Trace, sorted by arrival; its format detected unless `kind` names it.
+
+    `columns` maps roles to the file's own columns and makes the format "columns" (see `traces.formats.mapped`).
+    Raises BadInput for an unknown format and for whatever its reader finds wrong with the file. What is implausible
+    is a warning in the report.
+    """
+    from traces.reading.assembly import assemble
+    from traces.reading.plausible import warn
+
+    trace = _whole(path, kind) if columns is None else None
+    if trace is None:
+        name, pieces = _pieces(path, kind, columns)
+        trace = assemble(pieces)
+        trace.report.format = name
+    warn(trace)
+    return trace
+
+
+def chunks(path: Path, kind: str | None = None, columns: Mapping[str, str] | None = None) -> Iterator[Trace]:
+    """The file in pieces, in its own order and in bounded memory (JSON documents are one piece).
+
+    Times count from the first row's (of each run), so that a row out of order may be before zero; ids that stand
+    twice are not found.
+    """
+    from traces.reading.assembly import stream
+
+    if columns is None and (whole := _whole(path, kind)) is not None:
+        yield whole
+        return
+    name, pieces = _pieces(path, kind, columns)
+    for trace in stream(pieces):
+        trace.report.format = name
+        yield trace
+
+
+def read(kind: str, path: Path, tenant: str = "default") -> list[Request]:
+    """The requests of a trace file of format `kind`, sorted by arrival, of tenant `tenant` unless it names its own.
+
+    Raises BadInput for an unknown format (the nearest known is suggested) and whatever the format's reader
+    finds wrong with the file.
+    """
+    return load(path, kind).requests(tenant=tenant)
+
+
+def _whole(path: Path, kind: str | None) -> Trace | None:
+    """The trace in a file of our own, which needs no assembly; None for any other."""
+    own = _module("slotstep")
+    if kind not in (None, "slotstep") or (kind is None and detect(path) != "slotstep"):
+        return None
+    found: Trace = own.load(Path(path))
+    return found
+
+
+def _pieces(path: Path, kind: str | None, columns: Mapping[str, str] | None) -> tuple[str, Iterator[Any]]:
+    path = Path(path)
+    if kind is not None and kind not in FORMATS:
+        raise BadInput(f"{kind}: unknown trace format; did you mean {nearest(kind, FORMATS)}?")
+    if columns is not None:
+        return "columns", _module("columns").chunks(path, columns)
+    name = kind or detect(path)
+    return name, _module(name).chunks(path)
+
+
+def _module(name: str) -> Any:
+    return import_module(FORMATS[name])

@@ -1,0 +1,188 @@
+"""What a file told, as typed frames: a workload, measurements, or tables that are not one row per request.
+
+`Trace.workload`, one row per request, sorted by arrival (ties in the file's order). Columns that the file does not
+have are absent; `string` is pandas' nullable text, `Int64` its nullable integer.
+
+    id           string   unique in the file; the row number from "1" where the file has no ids
+    run          string   which of several runs in one file; arrivals count from the run's first
+    arrival_ns   int64    ns after the first request's arrival; absent when the file has lengths only
+    prompt       int64    tokens, at least 1
+    output       int64    tokens really generated, at least 1; absent when the file does not know them
+    max_output   Int64    the limit the client declared, tokens
+    tenant       string   who pays; "default" where the file does not say (then the column is absent)
+    model        string   the model asked for
+    session      string   conversation; missing for a request outside any
+    turn         Int64    position in the session, 0 for the first
+    parent       string   id of the request this one follows
+    think_ns     Int64    ns from the parent's end to this arrival. Where it is set the arrival in the file's world
+                          depended on that end; `arrival_ns` is then the earliest possible (the report counts them)
+    priority     Int64    smaller is more urgent
+    deadline_ns  Int64    ns after the arrival
+    prefix_group string   requests of one group share the first `prefix` tokens of their prompts
+    prefix       Int64    tokens
+    images       Int64    images in the prompt, whose tokens `prompt` may or may not count (see the format)
+    blocks       object   tuple of block ids of `Trace.block_size` tokens, the last perhaps partial; a block's id
+                          names its content and all before it. Local to a session where ids are (`Trace.local_blocks`)
+    tokens       object   tuple of the prompt's token ids
+    output_tokens object  tuple of the output's token ids
+
+`Trace.measurements`, one row per request, in the workload's order, requests that failed included:
+
+    id, run, tenant, model, session   as above
+    status       string   "ok", "failed", "timed_out", "cancelled" or "throttled"
+    error        string   the file's own words
+    arrival_ns   Int64    when the request was due, ns after the first, on the workload's clock
+    sent_ns      Int64    when the client sent it ┐
+    queued_ns    Int64    when the server took it │ ns after the earliest time that the file has on the clock of
+    scheduled_ns Int64    its first admission     │ its measurements, which need not be arrival_ns's clock:
+    first_ns     Int64    its first token         │ never subtract these from arrival_ns
+    last_ns      Int64    its last token          ┘
+    wait_s       float64  s from queue entry to first admission, NaN where unknown (so are all below)
+    ttft_s       float64  s from sending (or from queue entry: a note says so) to the first token
+    tpot_s       float64  s per output token after the first: (e2e - ttft) / (output - 1)
+    e2e_s        float64  s from sending (or queue entry) to the last token
+    itl_s        object   array of the gaps between tokens (or chunks of a stream), s
+    prompt       Int64    prompt tokens as the server counted them, else as the client did
+    output       Int64    tokens delivered
+    cached       Int64    prompt tokens found in a prefix cache
+
+`Trace.tables` holds what is not one row per request, by name:
+
+    rates        client (string), start_s (float64), rate (1/s, float64), cv (float64, of the gaps),
+                 process (string, missing without traffic), shape, scale_s (float64): a row per client and window
+    histograms   client (string), start_s (float64), field (string), value (float64), probability (float64)
+    chunks       id (string), chunk (int64), at_ns (int64, on the measurements' clock): a row per streamed chunk
+    runs         a row per run, the file's own aggregates under their own names
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pandas as pd
+
+from sim.request import Request
+from traces.errors import BadInput, nearest, shown
+from traces.reading.report import Report
+
+Kind = Literal["workload", "lengths", "rates", "measurements"]
+STATUSES = ("ok", "failed", "timed_out", "cancelled", "throttled")
+REQUEST_COLUMNS = (
+    "id",
+    "arrival_ns",
+    "prompt",
+    "output",
+    "tenant",
+    "max_output",
+    "priority",
+    "tokens",
+    "blocks",
+    "session",
+    "think_ns",
+)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one file told; see the module for the columns.
+
+    `kind` is the most it can serve for: a "workload" can be replayed (it may hold measurements too), "lengths" has
+    no arrivals, "rates" no requests, and "measurements" no lengths or arrivals to replay. `block_size` is the number
+    of tokens of a full block, 0 without blocks; `local_blocks` says that equal ids in two sessions mean nothing.
+    `tick_ns` is the distance of the instants that arrivals are snapped to, 0 if they are not: jitter of that width
+    spreads them.
+    """
+
+    kind: Kind
+    report: Report
+    workload: pd.DataFrame | None = None
+    measurements: pd.DataFrame | None = None
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    block_size: int = 0
+    local_blocks: bool = False
+    tick_ns: int = 0
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of the runs in the file, in its order; empty when it does not tell runs apart."""
+        for frame in (self.workload, self.measurements):
+            if frame is not None and "run" in frame:
+                return [str(name) for name in frame["run"].unique()]
+        return []
+
+    def run(self, name: str) -> Trace:
+        """The part of the trace that is run `name`. Raises BadInput if there is none of that name."""
+        if not self.runs:
+            raise BadInput(f"{self.report.file}: no run {shown(name)}; the file does not tell runs apart")
+        if name not in self.runs:
+            raise BadInput(f"{self.report.file}: no run {shown(name)}; did you mean {nearest(name, self.runs)}?")
+        return replace(
+            self,
+            workload=_rows_of(self.workload, name),
+            measurements=_rows_of(self.measurements, name),
+            tables={title: _rows_of(table, name) for title, table in self.tables.items()},
+        )
+
+    @property
+    def timed(self) -> bool:
+        """Whether the workload has arrivals."""
+        return self.workload is not None and "arrival_ns" in self.workload
+
+    def requests(self, run: str | None = None, tenant: str = "default", timed: bool = True) -> list[Request]:
+        """The workload as requests, by arrival, of tenant `tenant` where the file does not tell tenants apart.
+
+        A turn that waits for the end of another arrives at its earliest possible time. Ids of blocks that are local
+        to a session are made its own. Unless `timed`, requests of a file without arrivals all arrive at 0, in its
+        order. Raises BadInput when the file has no arrivals, no lengths, or several runs and none is named.
+        """
+        if run is not None:
+            return self.run(run).requests(tenant=tenant, timed=timed)
+        if len(self.runs) > 1:
+            names = ", ".join(self.runs[:5]) + (", ..." if len(self.runs) > 5 else "")
+            raise BadInput(f"{self.report.file}: has {len(self.runs)} runs; expected the name of one: {names}")
+        frame = self.workload
+        words = {"arrival_ns": "arrival times", "prompt": "prompt lengths", "output": "output lengths"}
+        needed = words if timed else tuple(words)[1:]
+        missing = [words[name] for name in needed if frame is None or name not in frame]
+        if frame is None or missing:
+            lacks = ", ".join(missing)
+            raise BadInput(
+                f"{self.report.file}: no {lacks} in this file ({self.report.format}); it cannot be replayed"
+            )
+        if frame.empty:
+            raise BadInput(f"{self.report.file}: no request to replay; every row was dropped")
+        return list(self._requests(frame, tenant))
+
+    def _requests(self, frame: pd.DataFrame, tenant: str) -> Iterator[Request]:
+        nothing: list[None] = [None] * len(frame)
+        columns = {name: frame[name].tolist() if name in frame else nothing for name in REQUEST_COLUMNS}
+        if not self.timed:
+            columns["arrival_ns"] = [0] * len(frame)
+        for key, arrival, prompt, output, payer, limit, priority, tokens, blocks, session, think in zip(
+            *columns.values(), strict=True
+        ):
+            if self.local_blocks and blocks:
+                blocks = tuple(f"{session}/{block}" for block in blocks)
+            yield Request(
+                key,
+                arrival,
+                prompt,
+                output,
+                tenant if payer is None or payer is pd.NA else payer,
+                0 if limit is None or limit is pd.NA else int(limit),
+                0 if priority is None or priority is pd.NA else int(priority),
+                tokens or None,
+                blocks or (),
+                self.block_size if blocks else 0,
+                session="" if session is None or session is pd.NA else session,
+                think=None if think is None or think is pd.NA else int(think),
+            )
+
+
+def _rows_of(frame: Any, name: str) -> Any:
+    """The rows of one run; a frame that does not tell runs apart belongs to all."""
+    if frame is None or "run" not in frame:
+        return frame
+    return frame[frame["run"] == name].reset_index(drop=True)

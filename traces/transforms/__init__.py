@@ -1,0 +1,1 @@
+"""Requests to requests: other rates, parts, lengths and arrivals."""
