@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sim.memory.pool import PagePool
-    from sim.memory.prefix import Page
+from typing import Protocol
 
 Nanoseconds = int
 
@@ -127,6 +124,37 @@ class Leg:
 WHOLE = Leg()
 
 
+class Page:
+    """A full page of KV memory that can be found by its key, and how many sequences hold it."""
+
+    __slots__ = ("holders", "key")
+
+    def __init__(self, key: Hashable, holders: int) -> None:
+        self.key = key
+        self.holders = holders
+
+
+class Lookup(Protocol):
+    """What an order may ask of the memory of the engine that a sequence is on; `sim.memory.pool` fills it.
+
+    cached   free pages whose content could still be found
+    changes  how often the pool has changed what can be found
+    """
+
+    @property
+    def page_size(self) -> int:
+        """Token positions of a page."""
+
+    @property
+    def cached(self) -> int: ...
+
+    @property
+    def changes(self) -> int: ...
+
+    def find(self, seq: Sequence) -> list[Page]:
+        """The pages that hold the longest prefix of this sequence."""
+
+
 class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
@@ -179,7 +207,7 @@ class Sequence:
         "table",
     )
 
-    pool: PagePool
+    pool: Lookup
 
     def __init__(
         self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT, leg: Leg = WHOLE

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from calibrate.decoder.attention.registry import choose_attention
-from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.opening import open_engine
+from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun, Outcome, Step
 from calibrate.decoder.model.decoder import torch_dtype
 from calibrate.gpu.test_batches import error, exact, specimen

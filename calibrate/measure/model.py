@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.opening import open_engine
+from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun
 from calibrate.hardware.environment import engine_on
 from calibrate.hardware.nvml import looker

@@ -6,8 +6,7 @@ from array import array
 
 from sim.cost.forms import Shape
 from sim.log.events import NO_DEMAND
-from sim.memory.prefix import Page
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds, Page, Sequence
 
 NO_GROWTH = array("q", [0])
 

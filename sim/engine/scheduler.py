@@ -31,9 +31,8 @@ from sim.log.events import (
     Reason,
 )
 from sim.memory.pool import PagePool
-from sim.memory.prefix import Page
 from sim.policy.base import Policy
-from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request, Sequence
+from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Page, Request, Sequence
 
 LONGEST_RUN = 256
 """Steps planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""

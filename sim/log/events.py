@@ -12,15 +12,12 @@ import hashlib
 from array import array
 from enum import IntEnum
 from struct import Struct
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.log.cache_use import CacheUse
 from sim.request import Nanoseconds, Request
-
-if TYPE_CHECKING:
-    from sim.memory.prefix import CacheUse
 
 Integers = NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Iterable
 
 from sim.memory.pool import PagePool
-from sim.memory.prefix import Page, PrefixPool, Share
-from sim.request import Sequence
+from sim.memory.prefix import PrefixPool, Share
+from sim.request import Page, Sequence
 
 EMPTY = array("i")
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim.request import Sequence
-
-if TYPE_CHECKING:
-    from sim.memory.prefix import CacheUse, Page
+from sim.log.cache_use import CacheUse
+from sim.request import Page, Sequence
 
 
 class PagePool:

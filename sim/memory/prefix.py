@@ -17,39 +17,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
+from sim.log.cache_use import CacheUse
 from sim.memory.pool import PagePool
-from sim.request import Request, Sequence
+from sim.request import Page, Request, Sequence
 
 Share = Literal["none", "tenant", "all"]
 Key = Hashable
-
-
-class Page:
-    """A full page with a key, and how many sequences hold it."""
-
-    __slots__ = ("holders", "key")
-
-    def __init__(self, key: Key, holders: int) -> None:
-        self.key = key
-        self.holders = holders
-
-
-@dataclass
-class CacheUse:
-    """How a cache was used.
-
-    warm_pages  pages that could be found when the run began
-    queried     tokens that admissions looked up, first and later ones alike
-    evictions   pages that can no longer be found, because they were taken
-    """
-
-    warm_pages: int = 0
-    queried: int = 0
-    evictions: int = 0
 
 
 class PrefixPool(PagePool):

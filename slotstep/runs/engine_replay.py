@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.opening import open_engine
+from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun, Engine
 from calibrate.decoder.engine.synthetic import SyntheticEngine
 from calibrate.hardware.environment import engine_on

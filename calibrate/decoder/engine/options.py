@@ -1,16 +1,12 @@
-"""How an engine is opened: its options, and the one place that says why there is none. Imports torch only then."""
+"""How a model is run: device, precision, attention backend, memory and batch sizes. Imports no torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from calibrate.decoder.engine.protocol import CannotRun
-from calibrate.models.decoder_shape import DType, ModelShape, model_shape
-
-if TYPE_CHECKING:
-    from calibrate.decoder.engine.executor import Executor
+from calibrate.models.decoder_shape import DType
 
 Backend = Literal["auto", "torch", "triton", "flashinfer"]
 
@@ -71,24 +67,3 @@ class EngineOptions:
         for rows in self.buckets or ():
             if not 1 <= rows <= self.slots:
                 raise ValueError(f"buckets has {rows}; expected 1 to {self.slots}, the slots")
-
-
-def open_engine(model: str | ModelShape, options: EngineOptions) -> Executor:
-    """An engine for a named model, a config.json, or a shape; close it after use.
-
-    Raises CannotRun, one line, without torch, without a GPU where one was asked for, for an unknown model, a
-    backend that is not there, a sequence longer than the model was made for, or too little memory.
-    """
-    try:
-        shape = model_shape(model) if isinstance(model, str) else model
-    except ValueError as error:
-        raise CannotRun(str(error)) from None
-    if options.longest > shape.longest:
-        raise CannotRun(f"longest is {options.longest}; expected at most {shape.longest}, for {shape.name}")
-    try:
-        import torch  # noqa: F401 - only whether it is there
-    except ImportError:
-        raise CannotRun("running a model needs PyTorch: pip install 'slotstep[calibrate]'") from None
-    from calibrate.decoder.engine.executor import Executor
-
-    return Executor(shape, options)

@@ -18,7 +18,8 @@ from torch.utils._pytree import tree_leaves
 
 from calibrate.decoder.engine.cuda_graphs import buckets_up_to
 from calibrate.decoder.engine.executor import Executor
-from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.opening import open_engine
+from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun, OutOfMemory, Row, Step
 from calibrate.decoder.model.sampling import drawn, uniform
 from calibrate.hardware.device_memory import host_bytes, plan_memory, step_bytes

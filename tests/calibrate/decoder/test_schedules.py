@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from calibrate.decoder.engine.executor import Executor
-from calibrate.decoder.engine.options import EngineOptions, open_engine
+from calibrate.decoder.engine.opening import open_engine
+from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import Row, Step
 from calibrate.models.decoder_shape import ModelShape
 

@@ -1,0 +1,19 @@
+"""How a prefix cache was used in a run: counters that the page pool keeps and the accounts read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class CacheUse:
+    """How a cache was used.
+
+    warm_pages  pages that could be found when the run began
+    queried     tokens that admissions looked up, first and later ones alike
+    evictions   pages that can no longer be found, because they were taken
+    """
+
+    warm_pages: int = 0
+    queried: int = 0
+    evictions: int = 0
