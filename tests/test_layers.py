@@ -1,81 +1,155 @@
-"""Who may import whom: the layers, and what each keeps out. Read from the source, nothing is imported."""
+"""The structure of the code: who may import whom, no circles, folders and modules of a readable size."""
 
 import ast
+import re
+from collections import Counter
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("sim", "policies", "traces", "calibrate", "reports", "slotstep")
-PURE = ("scheduler", "residents", "decoders", "waiting", "batch", "memory", "prefix", "policy", "request", "static")
-MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+PATHS = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+}
+KERNEL = ("request", "log", "memory", "policy", "cost", "engine", "service", "accounting")
+"""The rooms of `sim`, each of which may import those before it."""
+IMPURE = {"time", "datetime", "random", "secrets", "logging", "os", "io", "sys", "pathlib", "simpy"}
+ONE_FILE_AN_ENTRY = ("policies", "traces/formats")
+UNPLACEABLE = ("crowd", "warmth", "lives", "trail", "plain", "gates", "lanes", "journeys", "reuse", "guess", "cell")
+UNPLACEABLE += ("pace", "specimen")
 
 
-def imports(path):
-    """The top-level names that a module imports, anywhere in it; a relative import is its own package."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def tree(module):
+    return ast.parse(PATHS[module].read_text())
+
+
+@cache
+def imports(module):
+    """The names a module imports, anywhere in it and for types too: our modules in full, others by their package."""
+    found = set()
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
-            names.update(alias.name.split(".")[0] for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names.add(path.relative_to(ROOT).parts[0] if node.level else node.module.split(".")[0])
-    return names
+            assert node.level == 0, f"{module} has a relative import"
+            found.update(
+                full if (full := f"{node.module}.{alias.name}") in PATHS else node.module for alias in node.names
+            )
+    return {name if name in PATHS else name.split(".")[0] for name in found}
 
 
-def module(path):
-    return path.relative_to(ROOT).as_posix()
+def importers(package):
+    return {module for module in PATHS if package in imports(module)}
 
 
-def importers(name):
-    return {module(path) for path in MODULES if name in imports(path)}
+def room(module):
+    """The part of the kernel that a module of `sim` belongs to."""
+    return module.split(".")[1]
 
 
 def test_every_package_is_there():
-    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(PACKAGES)
+    assert {module.split(".")[0] for module in PATHS} == set(PACKAGES)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module)
-def test_a_module_imports_only_what_lies_below_it(path):
-    package = path.relative_to(ROOT).parts[0]
-    ours = imports(path) & set(PACKAGES)
-    allowed = {"sim": {"sim"}, "slotstep": set(PACKAGES)}.get(package, {"sim", package})
-    assert ours <= allowed
+def test_a_module_imports_only_what_lies_below_it():
+    allowed = {"sim": {"sim"}, "slotstep": set(PACKAGES)}
+    wrong = [
+        (module, name)
+        for module in PATHS
+        for name in imports(module)
+        if (layer := name.split(".")[0]) in PACKAGES
+        and layer not in allowed.get(module.split(".")[0], {"sim", module.split(".")[0]})
+    ]
+    assert not wrong
+
+
+def test_a_room_of_the_kernel_imports_only_those_before_it():
+    wrong = [
+        (module, name)
+        for module in PATHS
+        if module.startswith("sim.")
+        for name in imports(module)
+        if name.startswith("sim.") and KERNEL.index(room(name)) > KERNEL.index(room(module))
+    ]
+    assert not wrong
+
+
+def test_the_accounts_know_the_logs_and_not_who_wrote_them():
+    accounts = [module for module in PATHS if module.startswith("sim.accounting.")]
+    seen = {room(name) for module in accounts for name in imports(module) if name.startswith("sim.")}
+    assert seen <= {"request", "log", "memory", "cost", "accounting"}
+
+
+def test_nobody_imports_in_a_circle():
+    graph = {module: {name for name in imports(module) if name in PATHS} - {module} for module in PATHS}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        raise AssertionError(" -> ".join(circle.args[1])) from None
 
 
 def test_only_the_replica_knows_simpy():
-    assert importers("simpy") == {"sim/service/replica.py"}
+    assert importers("simpy") == {"sim.service.replica"}
 
 
 def test_only_the_front_door_knows_pydantic():
     assert importers("pydantic")
-    assert all(name.startswith("slotstep/") for name in importers("pydantic"))
+    assert all(module.startswith("slotstep.") for module in importers("pydantic"))
 
 
 def test_only_calibration_knows_torch():
-    assert all(name.startswith("calibrate/") for name in importers("torch"))
+    assert all(module.startswith("calibrate.") for module in importers("torch"))
 
 
-@pytest.mark.parametrize("name", PURE)
-def test_the_scheduler_and_what_it_is_made_of_are_pure(name):
-    found = imports(ROOT / "sim" / f"{name}.py")
-    assert not found & {"time", "datetime", "random", "secrets", "logging", "os", "io", "sys", "pathlib", "simpy"}
-
-
-@pytest.mark.parametrize("path", MODULES, ids=module)
-def test_nobody_draws_from_a_global_stream(path):
-    """numpy.random.default_rng(seed) and random.Random(seed) are streams; np.random.normal() is not."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
-            assert node.attr == "Random"
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
-            assert node.attr in ("default_rng", "Generator", "SeedSequence", "PCG64", "Philox")
-            assert node.attr != "default_rng" or takes_a_seed(path, node)
-
-
-def takes_a_seed(path, attribute):
-    """Whether default_rng is called with an argument, here."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    here = [
-        call for call in calls if (call.func.lineno, call.func.col_offset) == (attribute.lineno, attribute.col_offset)
+def test_the_scheduler_and_what_it_is_made_of_are_pure():
+    parts = [
+        module for module in PATHS if module.startswith("sim.") and room(module) not in ("service", "accounting")
     ]
-    return any(call.args or call.keywords for call in here)
+    assert len(parts) > 10
+    assert not [(module, found) for module in parts if (found := imports(module) & IMPURE)]
+
+
+def test_nobody_draws_from_a_global_stream():
+    """numpy.random.default_rng(seed) and random.Random(seed) are streams; np.random.normal() is not."""
+    streams = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox"}
+    wrong = []
+    for module in PATHS:
+        seeded = {
+            (call.func.lineno, call.func.col_offset)
+            for call in ast.walk(tree(module))
+            if isinstance(call, ast.Call) and (call.args or call.keywords)
+        }
+        for node in ast.walk(tree(module)):
+            if not isinstance(node, ast.Attribute):
+                continue
+            drawn_from = ast.unparse(node.value)
+            unseeded = node.attr == "default_rng" and (node.lineno, node.col_offset) not in seeded
+            if drawn_from == "random" and node.attr != "Random":
+                wrong.append((module, node.lineno))
+            if drawn_from in ("np.random", "numpy.random") and (node.attr not in streams or unseeded):
+                wrong.append((module, node.lineno))
+    assert not wrong
+
+
+def test_no_folder_holds_more_than_fifteen_modules():
+    sizes = Counter(path.parent.relative_to(ROOT).as_posix() for path in PATHS.values() if path.name != "__init__.py")
+    assert not {folder: size for folder, size in sizes.items() if size > 15 and folder not in ONE_FILE_AN_ENTRY}
+
+
+def test_no_module_is_longer_than_three_hundred_lines():
+    lengths = {module: len(path.read_text().splitlines()) for module, path in PATHS.items()}
+    assert not {module: length for module, length in lengths.items() if length > 300}
+
+
+def test_modules_have_names_that_can_be_placed():
+    named = {module: re.split(r"[_.]", module.rsplit(".", 1)[-1]) for module in PATHS}
+    assert not [module for module, words in named.items() if set(words) & set(UNPLACEABLE)]
+
+
+def test_every_folder_says_what_is_in_it():
+    packages = [module for module, path in PATHS.items() if path.name == "__init__.py"]
+    assert not [module for module in packages if not ast.get_docstring(tree(module))]
