@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench figures docs clean
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+.PHONY: demo test test-slow coverage lint bench figures docs clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -19,7 +21,13 @@ demo: .venv/base
 	@echo "Figures of all three: out/demo/timeline.png, latencies.png, ledger.png; each run's own: out/demo/POLICY/"
 
 test: .venv/test
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
+	$(PYTEST) -m "not slow"
+
+test-slow: .venv/test
+	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
+
+coverage: .venv/test
+	$(PYTEST) --cov --cov-report=term
 
 lint: .venv/test
 	$(BIN)/ruff check .

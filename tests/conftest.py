@@ -1,4 +1,8 @@
-"""Where the tests find the public traces and measurements they are checked against."""
+"""Where the tests find the data they are checked against, and how many examples a property is tried on.
+
+Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 400. They carry the
+mark `property`; what takes long for another reason carries `slow`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=400)
+settings.load_profile("quick")
 
 ROOT = Path(__file__).parent.parent
 
@@ -17,3 +26,10 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no public data at {folder}; set SLOTSTEP_DATA to its folder")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Properties are marked as such."""
+    for item in items:
+        if hasattr(getattr(item, "obj", None), "hypothesis"):
+            item.add_marker("property")

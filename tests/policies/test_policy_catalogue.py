@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from repository import ROOT
 from sim_stories import engine, happenings, job, run
@@ -131,7 +131,6 @@ def test_every_policy_is_among_those_drawn():
         assert set(options) <= set(POLICIES[name].options)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
 @given(scenarios())
 def test_under_every_policy_macro_steps_change_nothing_and_all_are_served(scenario):
     fast, slow = scenario.run(), scenario.run(macro=False)

@@ -1,7 +1,7 @@
 """Highest response ratio next. Steps of 10 ns; "first" holds the only slot up to 100."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, happenings, job, run
 
@@ -55,7 +55,6 @@ def test_the_instant_at_which_one_passes_the_other_is_known():
     assert [list(order), len(order), order.head(101, 0)] == [[short], 1, short]
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), min_size=1, max_size=6), st.integers(60, 120))
 def test_the_head_stays_until_the_instant_stated(places, now):
     order = HighestResponseRatio(PromptLength())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slotstep
@@ -189,7 +189,6 @@ def test_a_model_that_does_not_fit_is_an_error() -> None:
 
 
 @given(st.sampled_from(["llama-3.1-8b", "qwen3-14b"]), st.sampled_from([1, 2, 4, 8]), st.sampled_from([16, 32]))
-@settings(max_examples=30, deadline=None)
 def test_more_devices_or_smaller_numbers_never_leave_less_room(name: str, devices: int, page_size: int) -> None:
     def pages(**more: Any) -> int:
         return capacity(anatomy(name), 80 * GIB, page_size=page_size, **more).pages

@@ -38,7 +38,6 @@ def assert_same(ours, theirs):
     assert ours.sha256() == theirs.sha256()
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(scenarios())
 def test_the_driver_on_a_fake_engine_writes_the_simulators_log(scenario):
     log = replayed(scenario)
@@ -56,7 +55,6 @@ def test_where_pages_are_short(swap):
     """The same where sequences are preempted or swapped all the time, and prompts found in the cache."""
     seen = Counter()
 
-    @settings(derandomize=True, deadline=None, max_examples=60)
     @given(scenarios(admissions=("optimistic", "ratio"), spares=(0, 0.1, 0.3)))
     def same(scenario):
         modes = scenario.modes | {"swap": swap}
@@ -83,7 +81,6 @@ def test_under_every_policy(policy):
 
 
 def test_a_macro_stepped_simulation_has_the_same_digest():
-    @settings(derandomize=True, deadline=None, max_examples=50)
     @given(scenarios())
     def same(scenario):
         fast = simulate(scenario.clients(), scenario.scheduler(), scenario.cost, macro=True)
@@ -96,7 +93,6 @@ def test_another_depth_writes_another_log():
     """The comparison is able to fail: a driver that kept one step in flight at depth 2 would be found."""
     differs = []
 
-    @settings(derandomize=True, deadline=None, max_examples=30)
     @given(scenarios(policies=("fcfs",), admissions=("optimistic",)))
     def tried(scenario):
         modes = scenario.modes | {"evict": "before", "harvest": "step"}

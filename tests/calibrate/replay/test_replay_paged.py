@@ -66,7 +66,6 @@ def replayed(scenario, make=SyntheticEngine, **settings):
     return log
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
 @given(scenarios(admissions=("optimistic", "optimistic", "ratio", "reserve"), spares=(0, 0.1, 0.5, 3)))
 def test_every_row_reads_what_was_written_for_it_and_the_log_is_the_simulators(scenario):
     """Swapped pages and shared ones included: the engine here really moves and reads what is in its pages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from replay_scenarios import Scenario, scenarios
 
 from calibrate.decoder.engine.synthetic import FakeExecutor
@@ -63,7 +63,6 @@ def run(scenario):
     return device
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
 @given(scenarios(admissions=("optimistic", "optimistic", "ratio", "reserve")))
 def test_every_position_read_is_the_one_written_and_every_page_is_in_one_place(scenario):
     device = run(scenario)

@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from replay_scenarios import scenarios
 from sim_stories import engine, job
 
@@ -65,7 +65,6 @@ def tokens(shape):
     return shape["decodes"] + shape["chunk_tokens"]
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(scenarios(admissions=("optimistic", "ratio"), spares=(0, 0.1, 3)))
 def test_the_shapes_of_a_log_are_those_that_were_run(made):
     """But for recomputed single tokens, which the log does not tell from decodes, and pages shared by a cache."""

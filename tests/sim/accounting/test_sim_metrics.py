@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import Script, engine, job, jobs, run, static_engine
 
@@ -137,7 +137,6 @@ def test_the_makespan_starts_with_the_first_queue_entry():
     assert found["slot_seconds"]["idle"] == 0
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(
     st.lists(
         st.tuples(st.floats(0, 1e3) | st.just(float("nan")), st.integers(0, 6)),

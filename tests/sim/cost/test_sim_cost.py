@@ -3,7 +3,7 @@
 from math import sqrt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.cost.forms import Affine, Roofline, Shape, Unit
@@ -116,7 +116,6 @@ shapes = st.builds(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
 @given(costs, shapes, st.data())
 def test_a_run_equals_its_steps_to_the_nanosecond(cost, first, data):
     growth = data.draw(st.lists(st.integers(0, first.decodes), min_size=1, max_size=60))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run
 
@@ -104,7 +104,6 @@ def test_a_rise_next_to_nothing_is_none() -> None:
 
 
 @given(knots())
-@settings(max_examples=60, deadline=None)
 def test_a_table_never_falls(made: Knots) -> None:
     values = [made(x) for x in range(made.at[-1] + 20)]
     assert values == sorted(values)
@@ -112,7 +111,6 @@ def test_a_table_never_falls(made: Knots) -> None:
 
 
 @given(tables(), st.integers(1, 400), st.integers(0, 3000))
-@settings(max_examples=60, deadline=None)
 def test_more_context_or_one_more_sequence_of_the_mean_length_is_never_cheaper(
     cost: Table, decodes: int, mean: int
 ) -> None:
@@ -137,7 +135,6 @@ COSTS: dict[str, Curve] = {
     st.integers(0, 500),
     st.integers(1, 300),
 )
-@settings(max_examples=100, deadline=None)
 def test_a_run_of_steps_is_its_steps_one_by_one(cost: Curve, decodes: int, mean: int, more: int, steps: int) -> None:
     growth = [0] + [each % 3 for each in range(steps - 1)]
     first = shape(decodes, decodes * mean, longest=mean + more)

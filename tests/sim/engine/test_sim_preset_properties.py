@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_stories import run
 
@@ -127,12 +127,6 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
     )
 
 
-def examples(number):
-    """So many examples, the same every time."""
-    return settings(derandomize=True, deadline=None, max_examples=number)
-
-
-@examples(300)
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = scenario.run(macro=True), scenario.run(macro=False)
@@ -146,7 +140,6 @@ def test_macro_steps_change_nothing(scenario):
     assert steps_frame(fast).equals(steps_frame(slow))
 
 
-@examples(200)
 @given(scenarios())
 def test_every_account_adds_up(scenario):
     log = scenario.run()
@@ -170,7 +163,6 @@ def test_every_account_adds_up(scenario):
         assert cache["evictions"] <= found["tokens"]["computed"]
 
 
-@examples(200)
 @given(scenarios(shares=("tenant",)))
 def test_no_tenant_ever_hits_anothers_pages(scenario):
     log = scenario.run(pool=Watched)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_replay import replay
 from sim_stories import engine, run, static_engine
@@ -150,11 +150,6 @@ def told_again(log, scenario):
     )
 
 
-def examples(number):
-    """So many examples, the same every time."""
-    return settings(derandomize=True, deadline=None, max_examples=number)
-
-
 def same(left, right):
     """Equal, numbers to the last digits: sums may be taken in another order."""
     if isinstance(left, dict):
@@ -162,7 +157,6 @@ def same(left, right):
     return left == (pytest.approx(right, rel=1e-12) if isinstance(right, float) else right)
 
 
-@examples(300)
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = scenario.run(macro=True), scenario.run(macro=False)
@@ -176,7 +170,6 @@ def test_macro_steps_change_nothing(scenario):
     assert steps_frame(fast).equals(steps_frame(slow))
 
 
-@examples(250)
 @given(scenarios())
 def test_every_account_adds_up(scenario):
     log = scenario.run()
@@ -214,7 +207,6 @@ def test_every_account_adds_up(scenario):
         assert found["preemptions"] == tokens["recomputed"] == 0
 
 
-@examples(250)
 @given(scenarios())
 def test_the_log_told_again_gives_the_same_steps(scenario):
     log = scenario.run()
@@ -244,7 +236,6 @@ def test_the_log_told_again_gives_the_same_steps(scenario):
         assert positions[name] * span == pytest.approx(integral, abs=1e-6)
 
 
-@examples(200)
 @given(scenarios())
 def test_the_tokens_told_again_give_the_same_latencies(scenario):
     log = scenario.run()
@@ -276,7 +267,6 @@ def test_the_tokens_told_again_give_the_same_latencies(scenario):
         assert [1e9 * found[name] for name in ("mean", "p50", "p90", "p95", "p99", "max")] == pytest.approx(expected)
 
 
-@examples(150)
 @given(scenarios())
 def test_little(scenario):
     """The integral of the number in the system is the sum of the times in it.
@@ -300,7 +290,6 @@ def test_little(scenario):
     assert integral == int((served.ended_ns - served.queued_ns).sum())
 
 
-@examples(200)
 @given(scenarios(batchings=["optimistic"]))
 def test_progress(scenario):
     """A step that preempts admits nobody and computes a token of a sequence that it did not preempt."""
@@ -328,7 +317,6 @@ def test_progress(scenario):
     assert (frame.tokens <= scenario.budget).all()
 
 
-@examples(100)
 @given(scenarios())
 def test_slots_hold_one_sequence_at_a_time(scenario):
     log = scenario.run()

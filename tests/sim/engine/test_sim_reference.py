@@ -1,6 +1,6 @@
 """The scheduler against a naive simulator written from the description: the same decisions in every step."""
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_reference import Engine, Prices, reference
 from sim_stories import engine as build
@@ -79,7 +79,6 @@ def affine(chosen):
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=600)
 @given(scenarios(), st.booleans())
 def test_every_decision_is_that_of_the_naive_simulator(scenario, macro):
     requests, chosen, costs = scenario

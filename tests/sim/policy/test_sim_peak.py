@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run, times
 
@@ -60,7 +60,6 @@ def test_so_many_steps_lie_between_two_that_admit():
         engine(4, admit_every=0)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 60), st.integers(0, 90)), min_size=1, max_size=25),
     spare=st.integers(0, 60),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_stories import PLENTY, engine, job, run, times
 
@@ -156,7 +156,6 @@ def test_settings_that_make_no_sense_are_refused(options):
         Quantile(**options)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 60), st.integers(0, 90)), min_size=1, max_size=25),
     spare=st.integers(0, 60),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run, times, values
 
@@ -82,7 +82,6 @@ def test_settings_that_make_no_sense_are_refused(options):
         Ratio(**options)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 60), st.integers(0, 90)), min_size=1, max_size=25),
     spare=st.integers(0, 60),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run, times
 
@@ -106,7 +106,6 @@ def test_nobody_in_flight_is_refused(clients):
         clients([])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 40), st.integers(0, 60)), min_size=1, max_size=25),
     width=st.integers(1, 6),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, settings
+from hypothesis import event
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from sim_stories import booked, engine, happenings, job, run, static_engine, times
@@ -151,7 +151,6 @@ def impatient_requests(draw):
     return requests
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
 @drawn(
     requests=impatient_requests(),
     slots=st.sampled_from([1, 2, 5]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from policies import routers
@@ -179,7 +179,6 @@ def in_vain(run, status):
     )
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
 @given(stories())
 def test_nothing_vanishes_and_every_account_adds_up(story):
     """`serve` itself checks that every request ended, and that every slot and page came back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, run, times, values
 
@@ -119,7 +119,6 @@ def test_history_can_be_put_before_prompts_that_are_what_is_new():
     assert values(log, "admitted") == [("a1", 0), ("a2", 8), ("a3", 12)]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     sessions=st.lists(
         st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(0, 60)), min_size=1, max_size=5),

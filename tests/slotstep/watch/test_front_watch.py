@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from engine_stand_in import Answer, failing, half, page, serving, slow
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from repository import ROOT
 from rich.console import Console
@@ -214,7 +214,6 @@ WORK = st.integers(0, 9)
 STEP = st.tuples(st.sampled_from([False, False, True]), st.sampled_from(["whole", "silence", "torn"]), WORK, WORK)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=25))
 def test_the_sums_are_what_was_seen_to_happen(story: list[tuple[bool, str, int, int]]) -> None:
     """Work done between a reading and a restart is lost with the engine; all other work is counted, once."""
