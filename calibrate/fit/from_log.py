@@ -65,8 +65,8 @@ class LogFit:
                 run to run as far as it is known, ns
     noise       what runs of one setting differ by
     identified  what the runs say of the terms that were fitted
-    errors      `calibrate.fit.measured_run.compared` of every run with `cell` and `part`: "fitted" for the requests used, "rest"
-                for the later ones of the same run, "held out" for runs kept back
+    errors      `calibrate.fit.measured_run.compared` of every run with `cell` and `part`: "fitted" for the requests
+                used, "rest" for the later ones of the same run, "held out" for runs kept back
     starts      the loss after the first stage from each start, the best first; far apart means a hard problem
     cpu_s       CPU seconds that the fit took, without the hold-out
     """

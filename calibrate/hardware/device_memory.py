@@ -1,7 +1,7 @@
 """How the memory of a device is divided: weights, what a step needs for the moment, and the rest in pages.
 
-Counts bytes from the shape alone; imports no torch. The sizes of a step follow `calibrate.decoder.model.decoder`: what is alive
-at once between two matrix products.
+Counts bytes from the shape alone; imports no torch. The sizes of a step follow `calibrate.decoder.model.decoder`:
+what is alive at once between two matrix products.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Shapes of the models that are run: by name, or from a Hugging Face config.json. No torch, no weights.
 
-All that decides what is computed; `calibrate.models.architecture` has what decides the cost, of more kinds of models. The named
-shapes are those their makers publish in config.json; `tiny` is ours, small enough for a CPU.
+All that decides what is computed; `calibrate.models.architecture` has what decides the cost, of more kinds of models.
+The named shapes are those their makers publish in config.json; `tiny` is ours, small enough for a CPU.
 """
 
 from __future__ import annotations

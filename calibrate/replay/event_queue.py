@@ -1,6 +1,7 @@
 """What is to happen during a replay: a heap by instant, rank and order of being put there.
 
-The same total order as the simulator's (`sim.service.event_order`). Knows no clock: whoever drives it says how far time has come.
+The same total order as the simulator's (`sim.service.event_order`). Knows no clock: whoever drives it says how far
+time has come.
 """
 
 from __future__ import annotations

@@ -76,10 +76,10 @@ def slot_timeline(
 ) -> Figure:
     """One panel per name, one over the other on a shared time axis: a row per slot, a bar per stay.
 
-    `panels` gives for each name its stays (the columns of `sim.accounting.frames.slots_frame`) and its number of slots.
-    A stay is solid from admission to its last token and hatched from there to its release; one that has not
-    been released lasts to the end. Where a slot has no stay its pale track shows, up to the panel's last
-    release. Ids stand in the bars that have room for them. `occupancy` puts a share into the panel's title.
+    `panels` gives for each name its stays (the columns of `sim.accounting.frames.slots_frame`) and its number of
+    slots. A stay is solid from admission to its last token and hatched from there to its release; one that has not
+    been released lasts to the end. Where a slot has no stay its pale track shows, up to the panel's last release. Ids
+    stand in the bars that have room for them. `occupancy` puts a share into the panel's title.
 
     At most 256 slots and 20,000 stays are drawn of a panel, the first ones; its title says what is shown, and
     the time axis is cut for all panels alike. Raises ValueError without panels, and for a stay in a slot that

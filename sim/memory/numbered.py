@@ -2,8 +2,8 @@
 
 The scheduler takes pages by the count and never asks which. A number is bound to a sequence when its row of a step
 is made (`table`), or when its page becomes findable by content; until then it is taken, and nobody's. So the pools
-of `sim.memory.pool` and `sim.memory.prefix` keep their seam and their decisions, and a run on numbered pages logs the same.
-Knows nothing of devices.
+of `sim.memory.pool` and `sim.memory.prefix` keep their seam and their decisions, and a run on numbered pages logs the
+same. Knows nothing of devices.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What happens at one instant, in which order, and the seam through which something is put off.
 
-Two clocks fill the seam: SimPy's virtual one (`sim.service.replica`), and whatever clock a replay runs on. Imports neither.
+Two clocks fill the seam: SimPy's virtual one (`sim.service.replica`), and whatever clock a replay runs on. Imports
+neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A whole service: clients that try again, a router that knows who is up, replicas that fail, pools that hand over.
 
-What `sim.service.cluster` does with requests that go to one replica and end there, this does with journeys: it is the same
-virtual time, the same replicas and routers. Knows no file, no policy and no random number.
+What `sim.service.cluster` does with requests that go to one replica and end there, this does with journeys: it is the
+same virtual time, the same replicas and routers. Knows no file, no policy and no random number.
 """
 
 from __future__ import annotations
@@ -311,8 +311,8 @@ def serve(
     """Run a service to the end of the last request.
 
     One pool serves requests whole. Of two, the first computes prompts and first tokens, and hands over by `transfer`
-    to the second, which decodes. See `sim.service.cluster.simulate` for the rest. Raises ValueError for two pools without
-    `transfer`, with late eviction or with static batches.
+    to the second, which decodes. See `sim.service.cluster.simulate` for the rest. Raises ValueError for two pools
+    without `transfer`, with late eviction or with static batches.
     """
     if len(pools) > 1:
         if transfer is None:

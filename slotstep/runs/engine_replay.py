@@ -77,8 +77,9 @@ def opened(
 
     It is closed at the end.
 
-    `options` are those of `calibrate.decoder.engine.options.EngineOptions` that the scenario does not say. Raises BadInput, one
-    line, for a scenario that no real engine serves, or a model, device or memory with which there is none.
+    `options` are those of `calibrate.decoder.engine.options.EngineOptions` that the scenario does not say. Raises
+    BadInput, one line, for a scenario that no real engine serves, or a model, device or memory with which there is
+    none.
     """
     with as_bad_input():
         fits(scenario)
@@ -151,7 +152,7 @@ def run(
     every: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Result, Replayed]:
-    """Serve the scenario's requests on an open engine; the rest as `calibrate.replay.live.replay`. Raises BadInput."""
+    """Serve the scenario's requests on an open engine; the rest as `calibrate.replay.live`. Raises BadInput."""
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:

@@ -156,7 +156,7 @@ class Result:
 
     @cached_property
     def slots(self) -> pd.DataFrame:
-        """One row per stay of a request in a slot; see `sim.accounting.frames.slots_frame`. Slots count on over replicas."""
+        """One row per stay of a request in a slot; see `frames.slots_frame`. Slots count on over replicas."""
         frame = frames.of_each(frames.slots_frame, self.logs)
         if len(self.logs) > 1:
             before = [0, *accumulate(log.slots for log in self.logs)]

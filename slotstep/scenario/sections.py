@@ -186,7 +186,7 @@ class Roofline(Section):
 
 
 class Efficiencies(Section):
-    """Shares of a data sheet that an engine gets; what is not given is as `calibrate.profiles.analytic.Efficiency` has it."""
+    """Shares of a data sheet that an engine gets; what is not given is as in `calibrate.profiles.analytic`."""
 
     weights: Positive | None = None
     cache: Positive | None = None

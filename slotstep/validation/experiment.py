@@ -1,6 +1,7 @@
 """A scenario's prediction put to the test on a real engine: what `slotstep validate --replay` runs.
 
-From a scenario to what `calibrate.validate.experiment` needs: who sends, the scheduler, the tokens, and how much is measured.
+From a scenario to what `calibrate.validate.experiment` needs: who sends, the scheduler, the tokens, and how much is
+measured.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def validate(
     """Calibrate on an engine, simulate and replay the scenario's requests there; what came out, and where it was.
 
     By CPU time on a CPU and by the wall on a GPU, unless `pacing` says so. The busy time has to be within
-    `tolerance`: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine. Raises BadInput as `slotstep.runs.engine_replay`.
+    `tolerance`: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine. Raises BadInput as `engine_replay`.
     """
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)

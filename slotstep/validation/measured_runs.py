@@ -39,9 +39,10 @@ TABLE = re.compile(r"\.(csv|jsonl?|parquet)(\.gz|\.zst)?$")
 class Run:
     """One measured run: the scenario on its requests, and what was measured, a row per request.
 
-    `frame` has the columns of `traces.reading.table` measurements, and the lengths of the replayed requests where they are.
-    `prompts`: how many prompts the client sent in turn, if that was said; else `period`: after how many requests
-    their lengths repeat, if they do and the engine caches prefixes. `cost`: in the place of the scenario's, if given.
+    `frame` has the columns of `traces.reading.table` measurements, and the lengths of the replayed requests where
+    they are. `prompts`: how many prompts the client sent in turn, if that was said; else `period`: after how many
+    requests their lengths repeat, if they do and the engine caches prefixes. `cost`: in the place of the scenario's,
+    if given.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Measured runs and their simulation as two frames of one form, and what `calibrate.validate.compare` says of them."""
+"""Measured runs and their simulation as two frames of one form, compared by `calibrate.validate.compare`."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Two forms, told apart by their content:
 
-CSV with the columns of `calibrate.fit.step_log` (`decodes, context, chunks, chunk_tokens, chunk_work, duration_ns`), or
-parquet with the same. `chunk_work` may be absent where no step has a chunk.
+CSV with the columns of `calibrate.fit.step_log` (`decodes, context, chunks, chunk_tokens, chunk_work,
+duration_ns`), or parquet with the same. `chunk_work` may be absent where no step has a chunk.
 
 JSON lines of an instrumented engine, as `slotstep parity` reads them, with the times of each step: `type` "step",
 `scheduled` {id: tokens} and `computed_before` {id: tokens}, `t_sched0` and `t_upd` (s, one clock: from the plan to

@@ -1,8 +1,8 @@
 """Engines that are none: they run batches by advancing a clock.
 
 `FakeExecutor` takes exactly the cost of each batch, and makes a replay the simulator's twin. `SyntheticEngine` has
-the seam of a real engine (`calibrate.decoder.engine.protocol`) and its manners: it refuses what a real one could not compute, and its
-steps vary. What is measured, fitted and validated against it has a right answer. Knows no torch.
+the seam of a real engine (`calibrate.decoder.engine.protocol`) and its manners: it refuses what a real one could not
+compute, and its steps vary. What is measured, fitted and validated against it has a right answer. Knows no torch.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Attention(Protocol):
 
 
 class Between(Protocol):
-    """What is computed between the matrix products: `calibrate.decoder.model.ops_torch`, or `calibrate.decoder.model.ops_triton` on a GPU."""
+    """What is computed between the matrix products: `ops_torch` beside this module, or `ops_triton` on a GPU."""
 
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         """x over its root mean square, times the weight."""

@@ -1,4 +1,4 @@
-"""What a decoder computes between its matrix products, in plain PyTorch. `calibrate.decoder.model.ops_triton` has the same in Triton."""
+"""What a decoder computes between its matrix products, in plain PyTorch. `ops_triton` has the same in Triton."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decoder computes between its matrix products, one Triton kernel each: `calibrate.decoder.model.ops_torch` says what.
+"""What a decoder computes between its matrix products, one Triton kernel each; `ops_torch` has the same in PyTorch.
 
 In plain PyTorch these are some forty launches a layer, and a decode step on a GPU is made of launches.
 """

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from calibrate.decoder.engine.protocol import Outcome
 from calibrate.replay.arrival_order import ByArrival
@@ -71,7 +72,7 @@ def test_scheduling_rows_and_bookkeeping_take_less_than_ten_thousand_additions_a
     """In a process of its own, which nobody watches line by line; both in the same run, whatever the machine."""
     words = f"from test_replay_host import *; print(min(spent({pool!r}) / yardstick() for _ in range(3)))"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
-    run = subprocess.run(
-        [sys.executable, "-c", words], cwd=Path(__file__).parent, env=environment, stdout=subprocess.PIPE, check=True
-    )
+    environment["PYTHONPATH"] = str(ROOT / "tests" / "support")
+    command = [sys.executable, "-c", words]
+    run = subprocess.run(command, cwd=Path(__file__).parent, env=environment, stdout=subprocess.PIPE, check=True)
     assert 0 < float(run.stdout) < 1

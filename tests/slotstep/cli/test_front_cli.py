@@ -7,10 +7,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
+from command_line import answer, code_of, complaint
 from repository import ROOT
 
 import slotstep
@@ -67,30 +67,6 @@ NESTED = {
         "n censored_share mean p50 p90 p95 p99 max",
     ),
 }
-
-
-def code_of(*arguments: str | Path) -> int:
-    """The exit code of a command line."""
-    with pytest.raises(SystemExit) as caught:
-        app.main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
-
-
-def answer(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, Any]:
-    """The JSON object that a command line prints; nothing else is printed."""
-    assert code_of(*arguments, "--json") == 0
-    printed: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    return printed
-
-
-def complaint(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    """The one line on standard error with which a command line fails, without its `error: `."""
-    assert code_of(*arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("error: ")
-    assert printed.err.count("\n") == 1
-    return printed.err.removeprefix("error: ").removesuffix("\n")
 
 
 def test_the_json_of_a_run_has_exactly_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:

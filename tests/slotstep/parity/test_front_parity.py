@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_front_cli import code_of, complaint
+from command_line import code_of, complaint
 
 CASE: dict[str, Any] = {
     "config": {"max_num_seqs": 1},

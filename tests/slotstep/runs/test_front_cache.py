@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_front_cli import code_of, complaint
+from command_line import code_of, complaint
 
 import slotstep
 from slotstep.experiments.sweeps import identity
