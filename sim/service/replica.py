@@ -106,7 +106,7 @@ class Replica:
         self.heed()
 
     def fail(self, fate: Kind) -> Crash:
-        """It stops now, and all that was in its memory is lost; `sim.service.failure` says what becomes of the requests."""
+        """It stops now, and all that was in its memory is lost; see `sim.service.failure` for the requests."""
         if self.flying is not None:
             self.catch_up(self.flying)
         now = self.env.now
