@@ -13,7 +13,7 @@ from sim.memory.prefix import PrefixPool
 from sim.policy.base import Policy
 from sim.request import Request
 from traces.synthetic import Fixed, Lognormal, Poisson, Synthetic, generate
-from traces.synthetic.lengths import Length
+from traces.synthetic.token_counts import Length
 
 PROMPT = 512
 SLOTS = 256

@@ -27,11 +27,13 @@ from sim.request import SECOND
 from traces.describe import statistics
 from traces.errors import BadInput
 from traces.synthetic.arrivals import Arrivals, Clock, Ticks
+from traces.synthetic.empirical_lengths import Quantiles
 from traces.synthetic.generator import drawn_together
-from traces.synthetic.lengths import Fixed, Length, Lognormal, Quantiles
+from traces.synthetic.lengths import Fixed, Lognormal
 from traces.synthetic.modulated import Piece, Piecewise
 from traces.synthetic.parser import ARRIVALS, LENGTHS
 from traces.synthetic.streams import Stream
+from traces.synthetic.token_counts import Length
 
 Integers = NDArray[np.int64]
 MOST_PIECES = 128

@@ -1,16 +1,15 @@
 """Synthetic workloads: laws of arrival and length, tenants, sessions, system prompts, each stream named."""
 
 from traces.synthetic.arrivals import AtOnce, Batches, Gamma, Poisson, Ticks, Weibull
+from traces.synthetic.empirical_lengths import Empirical, Quantiles
 from traces.synthetic.generator import generate, sessions
 from traces.synthetic.lengths import (
     Bimodal,
-    Empirical,
     Exponential,
     Fixed,
     Geometric,
     Lognormal,
     Pareto,
-    Quantiles,
     Uniform,
     Zipf,
 )

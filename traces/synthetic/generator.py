@@ -21,9 +21,9 @@ from traces.limits import LATEST, MAX_TOKENS
 from traces.synthetic.arrivals import AtOnce, Clock, gamma_gaps
 from traces.synthetic.content import blocks
 from traces.synthetic.extent import check_arrivals, check_blocks, check_turns, rates
-from traces.synthetic.lengths import BELOW_ONE, Length, ranks
 from traces.synthetic.spec import DEFAULT_BLOCK_SIZE, Sessions, Synthetic, Tenant, laws
 from traces.synthetic.streams import Stream
+from traces.synthetic.token_counts import BELOW_ONE, Length, ranks
 
 Integers = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""How long prompts and outputs are: laws of whole token counts, every one at least 1.
+"""How long prompts and outputs are: laws of token counts given by parameters.
 
 Laws of real numbers are rounded to the nearest whole, halves to even, and what would be 0 counts as 1;
 the exponential is rounded up instead. A draw above 2^31 tokens is an error, never cut. The k-th draw of a
@@ -10,33 +10,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from traces.errors import BadInput, number_within, shown, whole_within
+from traces.errors import BadInput, number_within, whole_within
 from traces.limits import MAX_TOKENS
 from traces.synthetic.streams import Stream
+from traces.synthetic.token_counts import (
+    BELOW_ONE,
+    Length,
+    Tokens,
+    Uniforms,
+    nearest,
+    ranks,
+    whole,
+)
 
-Tokens = NDArray[np.int64]
-Uniforms = NDArray[np.float64]
-BELOW_ONE = 1 - 2.0**-53
 MOST_RANKS = 10**6
-
-
-class Length(Protocol):
-    """A law of token counts."""
-
-    def sample(self, stream: Stream, n: int) -> Tokens:
-        """The first `n` counts of the stream; BadInput when one is above 2^31."""
-        ...
-
-    def quantile(self, u: Uniforms) -> Tokens:
-        """The counts below which shares `u` (from 0 to below 1) of the law lie; rises with `u`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -104,15 +94,15 @@ class Lognormal:
 
     def sample(self, stream: Stream, n: int) -> Tokens:
         location = math.log(self.mean) - self.log_deviation**2 / 2
-        return _nearest(stream.generator().lognormal(location, self.log_deviation, n), stream.name)
+        return nearest(stream.generator().lognormal(location, self.log_deviation, n), stream.name)
 
     def quantile(self, u: Uniforms) -> Tokens:
         from scipy.special import ndtri
 
         location = math.log(self.mean) - self.log_deviation**2 / 2
         if self.log_deviation == 0:
-            return _nearest(np.full(len(u), self.mean), "lognormal")
-        return _nearest(np.exp(location + self.log_deviation * ndtri(u)), "lognormal")
+            return nearest(np.full(len(u), self.mean), "lognormal")
+        return nearest(np.exp(location + self.log_deviation * ndtri(u)), "lognormal")
 
 
 @dataclass(frozen=True)
@@ -128,10 +118,10 @@ class Exponential:
         number_within("mean", self.mean, 1e-9, MAX_TOKENS)
 
     def sample(self, stream: Stream, n: int) -> Tokens:
-        return _whole(np.ceil(stream.generator().standard_exponential(n) * self.mean), stream.name)
+        return whole(np.ceil(stream.generator().standard_exponential(n) * self.mean), stream.name)
 
     def quantile(self, u: Uniforms) -> Tokens:
-        return _whole(np.ceil(-np.log1p(-u) * self.mean), "exponential")
+        return whole(np.ceil(-np.log1p(-u) * self.mean), "exponential")
 
 
 @dataclass(frozen=True)
@@ -144,12 +134,12 @@ class Geometric:
         number_within("mean", self.mean, 1, MAX_TOKENS)
 
     def sample(self, stream: Stream, n: int) -> Tokens:
-        return _whole(stream.generator().geometric(1 / self.mean, n), stream.name)
+        return whole(stream.generator().geometric(1 / self.mean, n), stream.name)
 
     def quantile(self, u: Uniforms) -> Tokens:
         if self.mean == 1:
             return np.ones(len(u), dtype=np.int64)
-        return _whole(np.ceil(np.log1p(-u) / math.log1p(-1 / self.mean)), "geometric")
+        return whole(np.ceil(np.log1p(-u) / math.log1p(-1 / self.mean)), "geometric")
 
 
 @dataclass(frozen=True)
@@ -179,7 +169,7 @@ class Pareto:
     def _invert(self, u: Uniforms, name: str) -> Tokens:
         beyond = 0.0 if self.maximum is None else (self.minimum / self.maximum) ** self.alpha
         with np.errstate(over="ignore"):
-            return _nearest(self.minimum * (1.0 - u * (1.0 - beyond)) ** (-1.0 / self.alpha), name)
+            return nearest(self.minimum * (1.0 - u * (1.0 - beyond)) ** (-1.0 / self.alpha), name)
 
 
 @dataclass(frozen=True)
@@ -228,105 +218,3 @@ class Bimodal:
         drawn[takes_first] = self.first.quantile(below)
         drawn[~takes_first] = self.second.quantile(above)
         return drawn
-
-
-@dataclass(frozen=True)
-class Empirical:
-    """One of `values` (token counts), each as likely as its share of `weights`; equally likely without."""
-
-    values: tuple[int, ...]
-    weights: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _listed("values", self.values))
-        for place, value in enumerate(self.values):
-            whole_within(f"values[{place}]", value, least=1)
-        if self.weights is None:
-            return
-        object.__setattr__(self, "weights", _listed("weights", self.weights))
-        for place, weight in enumerate(self.weights):
-            number_within(f"weights[{place}]", weight, 0, 1e9)
-        if len(self.weights) != len(self.values):
-            raise BadInput(f"weights has {len(self.weights)} entries; expected one for each of {len(self.values)}")
-        if sum(self.weights) == 0:
-            raise BadInput("weights are all 0; expected at least one above")
-
-    def sample(self, stream: Stream, n: int) -> Tokens:
-        weights = np.array(self.weights or [1.0] * len(self.values), dtype=np.float64)
-        chosen = stream.generator().choice(len(self.values), size=n, p=weights / weights.sum())
-        return np.array(self.values, dtype=np.int64)[chosen]
-
-    def quantile(self, u: Uniforms) -> Tokens:
-        values = np.array(self.values, dtype=np.int64)
-        order = np.argsort(values, kind="stable")
-        weights = np.array(self.weights or [1.0] * len(values), dtype=np.float64)[order]
-        return values[order][_places(np.cumsum(weights), u)]
-
-
-@dataclass(frozen=True)
-class Quantiles:
-    """The share `shares[k]` lies at or below `values[k]`, uniform in between, rounded to the nearest token.
-
-    Shares rise from 0 to 1, values from at least 1 and never fall; a law of any shape in a few knots.
-    """
-
-    shares: tuple[float, ...]
-    values: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", _listed("shares", self.shares))
-        object.__setattr__(self, "values", _listed("values", self.values))
-        for place, share in enumerate(self.shares):
-            number_within(f"shares[{place}]", share, 0, 1)
-        for place, value in enumerate(self.values):
-            number_within(f"values[{place}]", value, 1, MAX_TOKENS)
-        if len(self.values) != len(self.shares):
-            raise BadInput(
-                f"values has {len(self.values)} entries; expected one for each of {len(self.shares)} shares"
-            )
-        if len(self.shares) < 2 or self.shares[0] != 0 or self.shares[-1] != 1 or not _rises(self.shares):
-            raise BadInput(f"shares is {shown(self.shares)}; expected rising numbers from 0 to 1")
-        if any(later < earlier for earlier, later in pairwise(self.values)):
-            raise BadInput(f"values is {shown(self.values)}; expected numbers that never fall")
-
-    def sample(self, stream: Stream, n: int) -> Tokens:
-        return self.quantile(stream.generator().random(n))
-
-    def quantile(self, u: Uniforms) -> Tokens:
-        return _nearest(np.interp(u, self.shares, self.values), "quantiles")
-
-
-def ranks(u: Uniforms, skew: float, n: int) -> Tokens:
-    """Which of `n` ranks, counted from 0 and of weight (rank + 1)^-skew, each share `u` falls to."""
-    return _places(_zipf_sums(skew, n), u)
-
-
-@lru_cache(maxsize=8)
-def _zipf_sums(skew: float, n: int) -> NDArray[np.float64]:
-    return np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -skew)
-
-
-def _places(sums: NDArray[np.float64], u: Uniforms) -> Tokens:
-    places: Tokens = np.minimum(np.searchsorted(sums, u * sums[-1], side="right"), len(sums) - 1)
-    return places
-
-
-def _rises(numbers: tuple[float, ...]) -> bool:
-    return all(earlier < later for earlier, later in pairwise(numbers))
-
-
-def _listed(name: str, values: object) -> tuple[object, ...]:
-    if not isinstance(values, list | tuple) or not values:
-        raise BadInput(f"{name} is {shown(values)}; expected a list of at least one")
-    return tuple(values)
-
-
-def _nearest(drawn: NDArray[np.float64], name: str) -> Tokens:
-    return _whole(np.rint(drawn), name)
-
-
-def _whole(drawn: NDArray[np.float64] | Tokens, name: str) -> Tokens:
-    """Whole numbers as token counts: 0 counts as 1, and what no engine could hold is an error."""
-    if drawn.size and drawn.max() > MAX_TOKENS:
-        raise BadInput(f"{name}: drew {drawn.max():g} tokens; expected at most {MAX_TOKENS}")
-    return np.maximum(drawn, 1).astype(np.int64)

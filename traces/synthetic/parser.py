@@ -16,21 +16,20 @@ from typing import Any, cast, get_args, get_type_hints
 
 from traces.errors import BadInput, is_number, known_keys, nearest, shown
 from traces.synthetic.arrivals import Arrivals, AtOnce, Batches, Gamma, Poisson, Ticks, Weibull
+from traces.synthetic.empirical_lengths import Empirical, Quantiles
 from traces.synthetic.lengths import (
     Bimodal,
-    Empirical,
     Exponential,
     Fixed,
     Geometric,
-    Length,
     Lognormal,
     Pareto,
-    Quantiles,
     Uniform,
     Zipf,
 )
 from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
 from traces.synthetic.spec import Crowd, Patience, Prefixes, Sessions, Synthetic, Tenant
+from traces.synthetic.token_counts import Length
 
 ARRIVALS: dict[str, type[Any]] = {
     "poisson": Poisson,

@@ -12,7 +12,8 @@ from sim.request import Nanoseconds
 from traces.errors import BadInput, number_within, shown, whole_within
 from traces.limits import LATEST
 from traces.synthetic.arrivals import Arrivals, AtOnce
-from traces.synthetic.lengths import Fixed, Length
+from traces.synthetic.lengths import Fixed
+from traces.synthetic.token_counts import Length
 
 MOST_REQUESTS = 10**9
 MOST_TENANTS = 10**4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run, static_engine
 
@@ -122,7 +122,6 @@ def test_by_gaps_is_smaller_by_one_request():
     assert by_gaps(times) == pytest.approx(over_span(times) * (len(times) - 1) / len(times))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     arrivals=st.lists(st.tuples(st.integers(0, 300), st.integers(1, 12)), min_size=1, max_size=20),
     slots=st.integers(1, 4),

@@ -6,7 +6,7 @@ from collections import Counter
 from copy import deepcopy
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_stories import PLENTY, engine, happenings, job, run, times
 
@@ -179,7 +179,6 @@ def crowds(draw):
     return requests
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     requests=crowds(),
     slots=st.sampled_from([2, 2, 3, 4]),
