@@ -1,7 +1,7 @@
 """Whole token counts: what a law of length is, and how drawn numbers become counts of at least 1.
 
-Real numbers are rounded to the nearest whole, halves to even; what would be 0 counts as 1, and a draw above 2^31 tokens
-is an error, never cut.
+Real numbers are rounded to the nearest whole, halves to even; what would be 0 counts as 1, and a draw above 2^31
+tokens is an error, never cut.
 """
 
 from __future__ import annotations
