@@ -310,9 +310,9 @@ def bootstrap(
 ) -> dict[str, tuple[float, float]]:
     """Intervals of the free terms over samples of blocks of consecutive requests, drawn alike for both sides.
 
-    What another run of the same setting might have measured is drawn besides (`calibrate.fit.repeats`). Each sample is
-    answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to, within what is
-    possible.
+    What another run of the same setting might have measured is drawn besides (`calibrate.fit.repeats`). Each sample
+    is answered by one Gauss-Newton step from the solution: what the statistics would have pulled it to, within what
+    is possible.
     """
     lot = np.random.default_rng(seed)
     pairs = problem.pairs(point)

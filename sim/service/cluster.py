@@ -110,8 +110,8 @@ def simulate(
 
     Requests come in order of arrival, each on its schedule, or from clients that react to what becomes of them.
     `macro=False` makes every step an event of its own: the reference, slower, with the same log.
-    `progress` is told now and then how many requests have ended. Raises `sim.service.bounds.Stopped` for a run beyond its
-    bounds, and for one that makes no progress.
+    `progress` is told now and then how many requests have ended. Raises `sim.service.bounds.Stopped` for a run
+    beyond its bounds, and for one that makes no progress.
     """
     return simulate_cluster(requests, [(scheduler, cost)], First(), macro, progress, bounds)[0]
 

@@ -118,7 +118,7 @@ class Scenario(Section):
         """Simulate this scenario, under the policy named `policy` if one is given.
 
         Raises BadInput for a policy that does not exist or requests that cannot be read, for a run that makes no
-        progress and, unless `allow_large`, one that is larger than is taken for meant (`slotstep.scenario.size_limits`).
+        progress and, unless `allow_large`, one above the limits of size (`slotstep.scenario.size_limits`).
         """
         chosen = self if policy is None else self.with_policy(policy)
         return engine.run(chosen.model_copy(update={"allow_large": True}) if allow_large else chosen)

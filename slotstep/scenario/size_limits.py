@@ -1,7 +1,7 @@
 """How much a scenario may ask for before somebody has to say that it is meant: `--yes`, or `allow_large=True`.
 
 The limits are far above what finishes within seconds and far below what never ends; docs/scenario.md has them as a
-table. What is known before a run is refused before it; the rest bounds the run (`sim.service.bounds`). Runs nothing itself.
+table. What is known before a run is refused before it; the rest bounds the run (`sim.service.bounds`). Runs nothing.
 """
 
 from __future__ import annotations
