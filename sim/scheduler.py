@@ -141,6 +141,7 @@ class Scheduler(Residents):
         index = self.log.add(request)
         seq = Sequence(request, index, self.evict_late, self.max_model_len, leg)
         seq.pool = self.pool
+        seq.lingers = self.depth - 1
         self.complaint = self.misfit(seq) or ("" if leg.given else self.refusal(seq, now))
         if self.complaint:
             self.log.reject(now, index, self.complaint)
@@ -382,6 +383,7 @@ class Scheduler(Residents):
         tokens = min(wanted, batch.budget + (0 if victim is None else self.planned(victim, batch)))
         if not tokens or (tokens < wanted <= self.token_budget and not self.chunked):
             return NO_BUDGET
+        seq.behind = start + tokens < seq.known
         if not self.has_memory_for(seq, found, start + tokens, victim, batch):
             batch.refused = True
             return BLOCKED if self.waiting.smallest_need() <= self.pool.free else NO_MEMORY
