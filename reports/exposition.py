@@ -24,6 +24,7 @@ from reports import engine_metrics as names
 from sim.events import EventLog, Kind, Reason
 from sim.ledger import waiting_by_step
 from sim.lives import WAITING, Bools, Lives
+from sim.reuse import hit_tokens
 
 BUCKETS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 LABELS = ("model_name", "engine")
@@ -71,8 +72,7 @@ def _state(log: EventLog, step: int | None) -> _State:
     if log.cache is None:
         counters |= {names.QUERIES: 0, names.HITS: 0}
     elif step is None:
-        found = int(lives.value[lives.kind == Kind.ADMITTED].sum())
-        counters |= {names.QUERIES: log.cache.queried, names.HITS: found}
+        counters |= {names.QUERIES: log.cache.queried, names.HITS: hit_tokens(lives)}
     runs = log.run_table()
     running = steps < log.steps
     waiting = int(waiting_by_step(lives)[steps]) if running else int(np.count_nonzero(lives.status == WAITING))

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from sim.events import Integers, Kind
-from sim.ledger import makespan
+from sim.ledger import begins, makespan
 from sim.lives import CANCELLED, FINISHED, NEVER, REJECTED, RUNNING, TIMED_OUT, WAITING, Bools, Lives
 from sim.request import Request
 from sim.trail import Trail
@@ -65,6 +65,11 @@ class Injected:
     def span(self) -> int:
         """Nanoseconds from the first queue entry to the last end."""
         return makespan(self.fleet)
+
+    @property
+    def begins(self) -> int:
+        """The first queue entry, ns."""
+        return begins(self.fleet)
 
     def in_vain(self, number: int) -> Bools:
         """Of the entries of a replica's log, those whose work served nobody."""
@@ -168,8 +173,8 @@ class Journeys(Injected):
 
     @property
     def begins(self) -> int:
-        """The first sending, ns."""
-        return int(self.queued.min())
+        """The first sending, ns; 0 if there is none."""
+        return int(self.queued.min()) if len(self.queued) else 0
 
     @cached_property
     def vain_entries(self) -> Bools:

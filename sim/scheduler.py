@@ -457,8 +457,11 @@ class Scheduler(Residents):
         """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
         assert seq.last_step < self.log.steps, "admitted with a token in flight"
         self.waiting.pop(seq)
-        if self.pool.use is not None:
-            self.pool.use.queried += seq.known if not seq.computed else 0
+        if self.pool.use is not None and not seq.computed:
+            if seq.entered < 0:
+                self.pool.use.queried += seq.known
+            else:
+                self.pool.use.requeried += seq.known
         if found:
             self.pool.claim(seq, found)
             seq.computed = len(found) * self.pool.page_size

@@ -47,8 +47,8 @@ def test_who_ends_before_its_maximum_makes_room():
 @pytest.mark.parametrize("depth", [1, 2])
 def test_who_has_its_last_token_counts_until_its_pages_are_free(depth):
     # Pages of 1, 5 of them. a holds 1, 2 and 3 in the first three plans; at depth 2 its 3 in a fourth too, made while
-    # the step of its last token runs. b holds one more in every plan. At depth 1 the second plan admits it, at time 1:
-    # 3 and 2 in the third. At depth 2 it is the third, at time 1 too: 3 and 2 in the fourth.
+    # the step of its last token runs. b holds one more in every plan. At depth 1 the second plan admits it, at time
+    # 1: 3 and 2 in the third. At depth 2 it is the third, at time 1 too: 3 and 2 in the fourth.
     log = run([job("a", 3), job("b", 5)], engine(2, pages=5, page_size=1, admission=Peak(), depth=depth))
     assert times(log, "admitted") == {"a": 0, "b": 1}
     assert not summary(log)["preemptions"]
