@@ -27,7 +27,7 @@ BATCHES = 16
 LAST = 3
 """A queue that clears in the last of so many parts of that time does not grow."""
 CRITICAL = 1.04
-"""Of the statistic: the 85th percentile of the normal law, its law for a random walk without drift (load 100%)."""
+"""Of the statistic: the 85th percentile of the normal law, its limit for a random walk without drift."""
 LAGS = 1
 """How many batches apart two differences are correlated: neighbours share a batch."""
 
@@ -89,7 +89,7 @@ def grows(logs: Sequence[EventLog], trail: Trail | None = None) -> bool | None:
     if all(queue.clears(end - (end - start) // LAST, end) for queue in queues):
         return False
     edges = np.linspace(0, end - start, BATCHES + 1)
-    means = sum(Waits(queue.since - start, queue.until - start).means(edges) for queue in queues)
+    means = np.sum([Waits(queue.since - start, queue.until - start).means(edges) for queue in queues], axis=0)
     if gave_up(fleet) > sum(queue.number(end) for queue in queues):
         means = means[BATCHES // 2 :]
     return drift(means) > CRITICAL
