@@ -158,6 +158,8 @@ class Lookup(Protocol):
 class Sequence:
     """How far a request has come on one engine: `computed` token positions out of `known` ones.
 
+    behind    the step being planned leaves it with fewer positions computed than known, as the budget is short
+    lingers   plans after the one of its last token in which it still has its pages, as that step is in flight
     goal      position count at which its last token appears (prompt + output - 1: that one is never computed),
               or the last its client waits for, or where the longest sequence that the engine takes ends
     most      positions it may come to hold
@@ -181,6 +183,7 @@ class Sequence:
 
     __slots__ = (
         "base",
+        "behind",
         "computed",
         "cut_short",
         "decoding",
@@ -195,6 +198,7 @@ class Sequence:
         "known",
         "last_step",
         "leaves",
+        "lingers",
         "most",
         "needs",
         "over",
@@ -223,6 +227,8 @@ class Sequence:
         self.goal = min(request.prompt + awaited, longest) - 1
         self.cut_short = self.goal < min(request.prompt + request.output, longest) - 1
         self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
+        self.behind = False
+        self.lingers = 0
         self.leaves = leg.hands_over and self.goal > self.known
         if self.leaves:
             self.cut_short = True

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from reports.exports import engine_metrics as names
 from sim.accounting.ledger import waiting_by_step
+from sim.accounting.prefix_stats import hit_tokens
 from sim.accounting.requests import WAITING, Bools, Lives
 from sim.log.events import EventLog, Kind, Reason
 
@@ -71,8 +72,7 @@ def _state(log: EventLog, step: int | None) -> _State:
     if log.cache is None:
         counters |= {names.QUERIES: 0, names.HITS: 0}
     elif step is None:
-        found = int(lives.value[lives.kind == Kind.ADMITTED].sum())
-        counters |= {names.QUERIES: log.cache.queried, names.HITS: found}
+        counters |= {names.QUERIES: log.cache.queried, names.HITS: hit_tokens(lives)}
     runs = log.run_table()
     running = steps < log.steps
     waiting = int(waiting_by_step(lives)[steps]) if running else int(np.count_nonzero(lives.status == WAITING))

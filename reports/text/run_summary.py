@@ -266,6 +266,9 @@ def _cache(cache: Mapping[str, Any]) -> str:
         f"{cache['evictions']:,} evictions, {significant(cache['idle_pages'])} pages cached but idle on average; "
         f"{start}"
     )
+    if cache["resumed_queried_tokens"]:
+        found, queried = cache["resumed_hit_tokens"], cache["resumed_queried_tokens"]
+        words += f"; after preemptions another {found:,} of {queried:,} were found"
     share = cache["top_prompt_share"]
     if share is not None and share > DOMINANT:
         words += f". {percent(share)} of the hit tokens come from one prompt"

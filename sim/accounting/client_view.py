@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sim.accounting.ledger import makespan
+from sim.accounting.ledger import begins, makespan
 from sim.accounting.requests import CANCELLED, FINISHED, NEVER, REJECTED, RUNNING, TIMED_OUT, WAITING, Bools, Lives
 from sim.log.events import Integers, Kind
 from sim.log.service_log import Trail
@@ -66,6 +66,11 @@ class Injected:
     def span(self) -> int:
         """Nanoseconds from the first queue entry to the last end."""
         return makespan(self.fleet)
+
+    @property
+    def begins(self) -> int:
+        """The first queue entry, ns."""
+        return begins(self.fleet)
 
     def in_vain(self, number: int) -> Bools:
         """Of the entries of a replica's log, those whose work served nobody."""
@@ -170,8 +175,8 @@ class Journeys(Injected):
 
     @property
     def begins(self) -> int:
-        """The first sending, ns."""
-        return int(self.queued.min())
+        """The first sending, ns; 0 if there is none."""
+        return int(self.queued.min()) if len(self.queued) else 0
 
     @cached_property
     def vain_entries(self) -> Bools:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.accounting.requests import Bools, Lives
 from sim.log.events import Integers, Kind, Reason
@@ -40,14 +41,20 @@ Work = tuple[int, int, int | None, int]
 """(first step, end, positions computed before, positions computed): a chunk, or a stint (before: None)."""
 
 
+def begins(fleet: Sequence[Lives]) -> int:
+    """The first queue entry over all replicas, ns; 0 if there is none."""
+    return min(
+        (int(lives.queued[lives.queued >= 0].min()) for lives in fleet if (lives.queued >= 0).any()), default=0
+    )
+
+
 def makespan(fleet: Sequence[Lives]) -> int:
     """Nanoseconds from the first queue entry to the last end, be it a request's or a step's, over all replicas."""
     entered = [lives for lives in fleet if (lives.queued >= 0).any()]
     if not entered:
         return 0
-    first = min(int(lives.queued[lives.queued >= 0].min()) for lives in entered)
     last = max(int(lives.ended[lives.queued >= 0].max()) for lives in entered)
-    return max(last, *(int(lives.step_ends[-1]) for lives in entered if len(lives.step_ends))) - first
+    return max(last, *(int(lives.step_ends[-1]) for lives in entered if len(lives.step_ends))) - begins(fleet)
 
 
 def waiting_by_step(lives: Lives) -> Integers:
@@ -185,13 +192,16 @@ class Pages:
         return self.positions["live"] / held if held else None
 
 
-def pages(lives: Lives, span: int) -> Pages:
+def pages(lives: Lives, start: int, span: int) -> Pages:
     """Where the pages of one replica went: live tokens, unfilled tails, reserved without a token, free ones."""
     log = lives.log
     size = log.page_size
+    resting = cached_at_rest(lives, start, start + span) / span if span else 0.0
     if not log.steps:
-        free = {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": 0.0, "free": float(log.pages * size)}
-        return Pages(log.pages, 0.0, 0, free)
+        free = (log.pages - resting) * size
+        return Pages(
+            log.pages, 0.0, 0, {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": resting * size, "free": free}
+        )
     runs, durations = log.run_table(), log.step_durations()
     first = np.cumsum(runs["steps"]) - runs["steps"]
     within = np.arange(log.steps) - np.repeat(first, runs["steps"])
@@ -202,7 +212,6 @@ def pages(lives: Lives, span: int) -> Pages:
     def mean(per_step: Integers) -> float:
         return float(np.sum(per_step * weights))
 
-    resting = float(cached_at_rest(lives)) / span
     idle = 1.0 - float(weights.sum())
     positions = {
         "live": mean(live),
@@ -214,9 +223,9 @@ def pages(lives: Lives, span: int) -> Pages:
     return Pages(log.pages, mean(held), int(held.max()), positions)
 
 
-def fleet_pages(fleet: Sequence[Lives], span: int) -> Pages:
-    """Where the pages of all replicas went, and the most they held at one instant."""
-    each = [pages(lives, span) for lives in fleet]
+def fleet_pages(fleet: Sequence[Lives], start: int, span: int) -> Pages:
+    """Where the pages of all replicas went from `start` on, and the most they held at one instant."""
+    each = [pages(lives, start, span) for lives in fleet]
     positions = {kind: sum(use.positions[kind] for use in each) for kind in each[0].positions}
     peak = each[0].peak_used if len(each) == 1 else peak_pages(fleet)
     return Pages(sum(use.total for use in each), sum(use.mean_used for use in each), peak, positions)
@@ -236,14 +245,21 @@ def peak_pages(fleet: Sequence[Lives]) -> int:
     return int(np.cumsum(net).max())
 
 
-def cached_at_rest(lives: Lives) -> int:
-    """Page-nanoseconds of pages that could be found while no step ran."""
+def cached_at_rest(lives: Lives, start: int, end: int) -> float:
+    """Page-nanoseconds that could be found while no step ran: before the first, between them, after the last."""
     log = lives.log
+    if log.cache is None:
+        return 0.0
     rests = log.rest_table()
-    if not len(rests):
-        return 0
-    starts = lives.step_ends - log.step_durations()
-    gaps = starts[1:] - lives.step_ends[:-1]
-    latest = np.searchsorted(rests[:, 0], lives.step_ends[:-1], side="right") - 1
-    cached = np.where(latest >= 0, rests[np.maximum(latest, 0), 1], 0)
-    return int(gaps @ cached)
+    times = np.concatenate(([start], rests[:, 0]))
+    cached = np.concatenate(([log.cache.warm_pages], rests[:, 1])).astype(float)
+    before = np.concatenate(([0.0], np.cumsum(cached[:-1] * np.diff(times))))
+
+    def until(instants: Integers) -> NDArray[np.float64]:
+        latest = np.searchsorted(times, instants, side="right") - 1
+        area: NDArray[np.float64] = before[latest] + cached[latest] * (instants - times[latest])
+        return area
+
+    idle_from = np.concatenate(([start], lives.step_ends))
+    idle_to = np.concatenate((lives.step_ends - log.step_durations(), [end]))
+    return float(np.sum(until(idle_to) - until(idle_from)))

@@ -223,7 +223,7 @@ def summary(
     down = [None if trail is None else injected.down(number) for number in range(len(fleet))]
     rows = [slot_rows(lives, span, injected.in_vain(n), down[n]) for n, lives in enumerate(fleet)]
     slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
-    use = fleet_pages(fleet, span)
+    use = fleet_pages(fleet, injected.begins, span)
     tokens = total(token_counts(lives) for lives in fleet)
     met = int(objectives_met(status, latencies, objectives, since).sum()) if objectives else None
     counts = status_counts(status)

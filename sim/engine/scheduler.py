@@ -142,6 +142,7 @@ class Scheduler(Residents):
         index = self.log.add(request)
         seq = Sequence(request, index, self.evict_late, self.max_model_len, leg)
         seq.pool = self.pool
+        seq.lingers = self.depth - 1
         self.complaint = self.misfit(seq) or ("" if leg.given else self.refusal(seq, now))
         if self.complaint:
             self.log.reject(now, index, self.complaint)
@@ -390,6 +391,7 @@ class Scheduler(Residents):
         tokens = min(wanted, batch.budget + (0 if victim is None else self.planned(victim, batch)))
         if not tokens or (tokens < wanted <= self.token_budget and not self.chunked):
             return NO_BUDGET
+        seq.behind = start + tokens < seq.known
         if not self.has_memory_for(seq, found, start + tokens, victim, batch):
             batch.refused = True
             return BLOCKED if self.waiting.smallest_need() <= self.pool.free else NO_MEMORY
@@ -463,8 +465,11 @@ class Scheduler(Residents):
         """A waiting sequence gets a slot, the pages found, and under a reserving rule all its pages."""
         assert seq.last_step < self.log.steps, "admitted with a token in flight"
         self.waiting.pop(seq)
-        if self.pool.use is not None:
-            self.pool.use.queried += seq.known if not seq.computed else 0
+        if self.pool.use is not None and not seq.computed:
+            if seq.entered < 0:
+                self.pool.use.queried += seq.known
+            else:
+                self.pool.use.requeried += seq.known
         if found:
             self.pool.claim(seq, found)
             seq.computed = len(found) * self.pool.page_size

@@ -246,6 +246,7 @@ class Residents:
         self.fill(-(-(start + tokens) // size) + (-start // size))
         batch.work.append((seq, start, tokens))
         batch.budget -= tokens
+        seq.behind = start + tokens < seq.known
         if self.pool.remembers:
             self.keep_pages(seq, tokens)
 

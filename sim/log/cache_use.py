@@ -10,10 +10,12 @@ class CacheUse:
     """How a cache was used.
 
     warm_pages  pages that could be found when the run began
-    queried     tokens that admissions looked up, first and later ones alike
+    queried     tokens that first admissions looked up
+    requeried   tokens that admissions after a preemption looked up
     evictions   pages that can no longer be found, because they were taken
     """
 
     warm_pages: int = 0
     queried: int = 0
+    requeried: int = 0
     evictions: int = 0

@@ -5,13 +5,15 @@ outputs seen that had more than g, those say how likely that is, and one more st
 
     p = (1 + outputs above g + k - 1) / (1 + outputs above g)          0 past its maximum
 
-Then it holds n pages, else none. As outputs are independent, the pages of all have the mean sum(n p) and the variance
-sum(n^2 p (1 - p)), and a newcomer enters if for each k their quantile 1 - epsilon is within the memory.
+Then it holds n pages, else none; at depth 2, one step longer than it runs. As outputs are independent, the pages of
+all have the mean sum(n p) and the variance sum(n^2 p (1 - p)), and a newcomer enters if for each k their quantile
+1 - epsilon is within the memory.
 
 Three approximations. The quantile is that of a normal law with this mean and variance: good for tens of sequences,
 poor for a few. The steps k looked at are 1 to 8, then 10, 12, 14, 16, 20, ..., each at most a quarter farther than
 the one before. And epsilon is the chance at the worst of them, not that any step overflows while others come and go.
-Pages that several share count for each. After a no it is asked again when somebody has left, or after `every` steps.
+Pages that several share count for each, and nobody is taken to be behind for want of token budget. After a no it is
+asked again when somebody has left, or after `every` steps.
 
 The idea of looking at the memory's future through the lengths of the past is that of the past-future scheduler (Gong
 et al., ASPLOS 2025), which draws lengths and looks at the peak; the sums here are exact where it draws.
@@ -66,20 +68,24 @@ class Quantile(Admission):
         """Whether all of them are within the memory in every step to come, but for the chance put up with."""
         if step < self.closed_until:
             return False
-        present = [other for other in running if not other.over] + [seq]
+        present = [*running, seq]
         generated = np.array([each.generated(step) for each in present])[:, np.newaxis]
         prompt = np.array([each.request.prompt for each in present])[:, np.newaxis]
-        most = np.array([each.most for each in present])[:, np.newaxis]
-        ahead = AHEAD[: 1 + np.searchsorted(AHEAD, (most - prompt - generated).max() + 1)]
-        holds = prompt + generated + ahead - 1
+        lingers = np.array([each.lingers for each in present])[:, np.newaxis]
+        over = np.array([each.over for each in present])[:, np.newaxis]
+        known = prompt + generated
+        most = np.where(over, known - lingers, np.array([each.most for each in present])[:, np.newaxis])
+        ahead = AHEAD[: 1 + np.searchsorted(AHEAD, (most - known + lingers).max() + 1)]
+        runs = np.maximum(ahead - lingers, 1)
         longer = self.outputs.longer
         last = len(longer) - 1
-        still_runs = (1 + longer[np.minimum(generated + ahead - 1, last)]) / (1 + longer[np.minimum(generated, last)])
-        still_runs = np.where(holds <= most, still_runs, 0.0)
-        pages = -(-holds // pool.page_size)
+        still_there = (1 + longer[np.minimum(generated + runs - 1, last)]) / (1 + longer[np.minimum(generated, last)])
+        still_there = np.where(known + ahead - lingers - 1 <= most, still_there, 0.0)
+        still_there = np.where(over, ahead == 1, still_there)
+        pages = -(-np.minimum(known + ahead - 1, most) // pool.page_size)
         # Summed row by row, so that the last digit is the same on any machine.
-        mean = (pages * still_runs).sum(axis=0)
-        variance = (pages * pages * still_runs * (1 - still_runs)).sum(axis=0)
+        mean = (pages * still_there).sum(axis=0)
+        variance = (pages * pages * still_there * (1 - still_there)).sum(axis=0)
         fits = bool((mean + self.deviations * np.sqrt(variance) <= pool.pages).all())
         if not fits:
             self.closed_until = step + self.every

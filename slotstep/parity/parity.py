@@ -38,7 +38,7 @@ FIELDS = (
 )
 """What is compared, as far as a line of the log has it; dicts and lists with their order."""
 UNORDERED = ("computed_before", "resumed", "preempted", "hit_tokens", "blocks", "sampled", "finished")
-"""But for these: sets of requests, which the engine may write in any order; the others' order is decided."""
+"""But for these: sets of requests, which the engine may write in any order."""
 
 GZIP = b"\x1f\x8b"
 MOST_SHOWN = 8

@@ -4,6 +4,7 @@ import pytest
 from sim_stories import Script, booked, engine, job, jobs, run
 
 from policies.fcfs import FirstComeFirstServed
+from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
@@ -11,6 +12,7 @@ from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Request
+from sim.service.cluster import simulate_cluster
 
 
 def test_nobody_wants_the_slot():
@@ -86,3 +88,35 @@ def test_pages_that_can_be_found_stay_cached_while_the_engine_rests():
     assert positions["cached"] == pytest.approx((90 * 32 + 10 * 16) / 110)
     assert positions["live"] == pytest.approx(20 * 32 / 110)
     assert sum(positions.values()) == pytest.approx(160)
+
+
+def test_pages_stay_cached_after_the_last_step_of_a_replica_and_before_its_first():
+    # Three engines of 10 pages, for 100 ns. a has its 2 pages for 10 ns on the first, which keeps them for the other
+    # 90. b decodes on the second to the end. The third has nothing to do until c comes at 60, for 10 ns and 2 of its
+    # 10 pages: of the 4 that were warm, 4 are cached for 60, and all while c runs, then 6.
+    def replica(warm=()):
+        pool = PrefixPool(pages=10, page_size=16)
+        pool.warm(warm)
+        policy = Policy(FirstComeFirstServed(), Optimistic())
+        return Scheduler(policy, pool, slots=1, token_budget=100), Unit(10)
+
+    requests = [
+        Request("a", 0, 32, 1, tokens=tuple(range(32))),
+        Request("b", 0, 1, 10),
+        Request("c", 60, 32, 1, tokens=tuple(range(50, 82))),
+    ]
+    fleet = [replica(), replica(), replica([bytes([page]) for page in range(4)])]
+    logs = simulate_cluster(requests, fleet, RoundRobin())
+    positions = summary(logs)["pages"]["positions"]
+    assert positions["cached"] == pytest.approx(16 * (90 * 2 + 60 * 4 + 10 * 4 + 30 * 6) / 100)
+    assert sum(positions.values()) == pytest.approx(3 * 160)
+
+
+def test_an_engine_without_a_step_has_its_warm_pages_cached():
+    pool = PrefixPool(pages=10, page_size=16)
+    pool.warm([b"1", b"2"])
+    idle = Scheduler(Policy(FirstComeFirstServed(), Optimistic()), pool, slots=1, token_budget=100)
+    logs = simulate_cluster([job("a", 5)], [(engine(slots=1, pages=10), Unit(10)), (idle, Unit(10))], RoundRobin())
+    positions = summary(logs)["pages"]["positions"]
+    assert positions["cached"] == pytest.approx(32)
+    assert sum(positions.values()) == pytest.approx(320)

@@ -44,6 +44,47 @@ def test_who_ends_before_its_maximum_makes_room():
     assert times(log, "admitted") == {"a": 0, "b": 2}
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_who_has_its_last_token_counts_until_its_pages_are_free(depth):
+    # Pages of 1, 5 of them. a holds 1, 2 and 3 in the first three plans; at depth 2 its 3 in a fourth too, made while
+    # the step of its last token runs. b holds one more in every plan. At depth 1 the second plan admits it, at time
+    # 1: 3 and 2 in the third. At depth 2 it is the third, at time 1 too: 3 and 2 in the fourth.
+    log = run([job("a", 3), job("b", 5)], engine(2, pages=5, page_size=1, admission=Peak(), depth=depth))
+    assert times(log, "admitted") == {"a": 0, "b": 1}
+    assert not summary(log)["preemptions"]
+
+
+def test_who_is_behind_for_want_of_budget_is_taken_to_stay():
+    # b's prompt of 9 takes 3 steps of at most 3 tokens beside a: it ends in the fourth, not the second. Then it holds
+    # 10. It is taken to stay to the end of a, which holds 11 then: with 20 pages it has to wait for a's last step, in
+    # which it holds no more than 9.
+    for pages, entered in ((21, 0), (20, 9)):
+        log = run([job("a", 10, prompt=2), job("b", 2, prompt=9)], engine(2, 4, pages, 1, admission=Peak()))
+        assert times(log, "admitted")["b"] == entered
+        assert not summary(log)["preemptions"]
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(0, 30)), min_size=2, max_size=12),
+    spare=st.integers(0, 20),
+    page_size=st.sampled_from([1, 4]),
+    slots=st.sampled_from([2, 3, 5]),
+    budget=st.sampled_from([3, 20, 10**6]),
+    depth=st.sampled_from([1, 2]),
+    modes=st.sampled_from([{}, {"chunk_limit": 5}, {"max_model_len": 50}]),
+)
+def test_outputs_that_reach_their_maximum_are_never_preempted(sizes, spare, page_size, slots, budget, depth, modes):
+    arrival, requests = 0, []
+    for number, (prompt, output, gap) in enumerate(sizes):
+        arrival += gap
+        requests.append(job(str(number), output, prompt, arrival))
+    pages = max(-(-(r.prompt + r.output) // page_size) for r in requests) + spare
+    scheduler = engine(slots, budget, pages, page_size, admission=Peak(), depth=depth, **modes)
+    log = run(requests, scheduler, Affine(base=5, per_sequence=0.7))
+    event(f"somebody had to wait: {any(entered > 0 for entered in times(log, 'admitted').values())}")
+    assert not summary(log)["preemptions"]
+
+
 def test_so_many_steps_lie_between_two_that_admit():
     # a enters at 0; b comes at 1 and enters at 4, with c; d, which comes at 5, at 8; e at once, for nobody runs.
     asked = [

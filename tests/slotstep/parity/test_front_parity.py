@@ -99,7 +99,7 @@ def test_the_order_in_which_a_set_was_written_does_not_count(
 
 
 def test_a_threshold_of_0_that_adapts_is_no_threshold(tmp_path: Path) -> None:
-    config = {"max_num_seqs": 1, "long_prefill_token_threshold_adaptive": True}
+    config = CASE["config"] | {"long_prefill_token_threshold_adaptive": True}
     case = {"config": config, "requests": CASE["requests"]}
     assert code_of("parity", *files(tmp_path, case)) == 0
 

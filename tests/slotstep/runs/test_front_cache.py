@@ -9,6 +9,7 @@ import pytest
 from command_line import code_of, complaint
 
 import slotstep
+from reports.exports.openmetrics import openmetrics
 from slotstep.experiments.sweeps import identity
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -57,6 +58,22 @@ def test_a_repeated_prompt_is_found_from_its_second_occurrence_on() -> None:
     assert (cache["queried_tokens"], cache["hit_tokens"], cache["hit_rate"]) == (196, 144, 144 / 196)
     assert (cache["evictions"], cache["warm_pages"], cache["top_prompt_share"]) == (0, 0, None)
     assert result.summary["tokens"]["cached"] == 144
+
+
+def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
+    requests = [{"id": f"r{place}", "prompt": 160, "output": 160} for place in range(10)]
+    engine = {"preset": "vllm", "num_gpu_blocks": 151}
+    result = slotstep.parse({"workload": {"requests": requests}, "engine": engine, "cost": {"unit": "10ms"}}).run()
+    cache = result.summary["cache"]
+    assert result.summary["preemptions"] > 0
+    assert (cache["queried_tokens"], cache["hit_tokens"], cache["hit_rate"]) == (10 * 160, 0, 0)
+    resumed = [value for place, value in enumerate(hits(result)) if place >= 10]
+    assert len(resumed) == result.summary["preemptions"]
+    assert cache["resumed_hit_tokens"] == sum(resumed) == result.summary["tokens"]["cached"]
+    assert cache["resumed_queried_tokens"] >= len(resumed) * 161
+    page = openmetrics([result.log], "m")
+    assert 'vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1600.0' in page
+    assert 'vllm:prefix_cache_hits_total{engine="0",model_name="m"} 0.0' in page
 
 
 def test_at_least_one_token_is_computed() -> None:
