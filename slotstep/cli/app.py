@@ -133,9 +133,11 @@ def run(
     yes: Yes = False,
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
+    from slotstep.runs.resolution import with_policy
+
     loaded = open_scenario(scenario, permitted(settings, yes), trace)
     if policy is not None:
-        loaded = loaded.with_policy(policy)
+        loaded = with_policy(loaded, policy)
     (result,) = simulate([loaded], [*([out] if out else []), *([openmetrics.parent] if openmetrics else [])])
     if out:
         result.save(out)
@@ -175,6 +177,7 @@ def compare(
     yes: Yes = False,
 ) -> None:
     """Simulate several policies on the same requests and compare them."""
+    from slotstep.runs.resolution import with_policy
     from slotstep.runs.result import save_all
 
     loaded = open_scenario(scenario, permitted(settings, yes), trace)
@@ -184,7 +187,7 @@ def compare(
         return
     if jobs is not None:
         raise typer.BadParameter("needs --seeds", param_hint="--jobs")
-    scenarios = [loaded.with_policy(name) for name in names]
+    scenarios = [with_policy(loaded, name) for name in names]
     results = simulate(scenarios, [out / name for name in names] if out else [])
     if out:
         save_all(results, out)
@@ -227,7 +230,7 @@ def fetch(
 
 def open_scenario(path: Path, settings: Sequence[str] | None, trace: Path | None) -> Scenario:
     """The scenario of a file with the overrides of the command line."""
-    from slotstep.scenario.schema import load
+    from slotstep.runs.loading import load
 
     return load(path, settings or (), trace)
 
@@ -248,8 +251,8 @@ def policy_names(listed: str) -> list[str]:
 def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Result]:
     """Run the same requests under scenarios that differ in policy; `folders` are tried before the first."""
     from slotstep.cli.progress import Meter
-    from slotstep.runs import build
     from slotstep.runs.result import prepare
+    from slotstep.runs.simulation import run as simulated
     from slotstep.runs.workload import load
 
     workload = load(scenarios[0])
@@ -260,7 +263,7 @@ def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Res
     results = []
     for scenario in scenarios:
         with Meter(scenario.policy.name, len(workload.requests)) as meter:
-            results.append(build.run(scenario, workload, meter))
+            results.append(simulated(scenario, workload=workload, progress=meter))
     for remark in dict.fromkeys(line for result in results for line in result.beyond_the_end):
         say(remark)
     return results

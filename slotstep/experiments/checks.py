@@ -9,8 +9,9 @@ from typing import Any
 from reports.text.checks import Broken, Compared, Outcome
 from slotstep.experiments.baseline import Baseline, Check, Expected
 from slotstep.experiments.metric_path import Value, metric
-from slotstep.runs.build import run
-from slotstep.scenario.schema import load
+from slotstep.runs.loading import load
+from slotstep.runs.resolution import with_policy
+from slotstep.runs.simulation import run
 
 
 def outcomes(baseline: Baseline, folder: Path, settings: Sequence[str] = ()) -> list[Outcome]:
@@ -26,7 +27,7 @@ def outcome(name: str, check: Check, folder: Path, settings: Sequence[str]) -> O
     try:
         scenario = load(folder / check.scenario, [*check.set, *settings])
         if check.policy is not None:
-            scenario = scenario.with_policy(check.policy)
+            scenario = with_policy(scenario, check.policy)
         summary = run(scenario).summary
         found = {one: metric(summary, one) for one in check.metrics}
     except (ValueError, OSError) as error:

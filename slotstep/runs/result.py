@@ -16,6 +16,8 @@ from sim.log.events import EventLog
 from sim.log.service_log import Trail
 from sim.service.sessions import SessionCounts
 from slotstep.runs import cache_file
+from slotstep.runs.policy import predictor as policy_predictor
+from slotstep.runs.resolution import resolved
 from slotstep.scenario import document
 from traces.errors import BadInput
 
@@ -66,7 +68,7 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
         objectives = self.scenario.objectives
-        predictor = self.scenario.predictor
+        predictor = policy_predictor(self.scenario)
         presets = {engine.modelled for engine in self.engines}
         return {
             "scenario": self.scenario.name,
@@ -179,7 +181,7 @@ class Result:
             files.write_parquet(folder / "requests.parquet", self.requests),
             files.write_parquet(folder / "steps.parquet", self.steps),
             files.write_parquet(folder / "slots.parquet", self.slots),
-            files.write_text(folder / "scenario.yaml", document.dump(self.scenario.resolved())),
+            files.write_text(folder / "scenario.yaml", document.dump(resolved(self.scenario))),
             *([files.write_text(folder / "profile.yaml", self.profile.text())] if self.profile else []),
             *draw({self.policy: self}, folder),
             *([files.write_bytes(folder / cache_file.NAME, self.cache)] if self.cache else []),

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
-from slotstep.scenario import size_limits
+from slotstep.runs import size_limits
 from slotstep.scenario.durations import plain
+from slotstep.scenario.workload import AUTO
 from traces import synthetic
 from traces.errors import BadInput
 from traces.reading import listed_requests as listed
@@ -22,10 +23,7 @@ from traces.transforms import operations, pipeline
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
-    from slotstep.scenario.sections import Workload
-
-AUTO = "auto"
-"""What stands for the name of a format that is to be detected."""
+    from slotstep.scenario.workload import Workload
 
 
 @dataclass(frozen=True)

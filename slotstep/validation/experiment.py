@@ -17,9 +17,9 @@ from calibrate.replay.prompts import prompts
 from calibrate.validate.experiment import Subject, Trial, trial
 from sim.request import Request
 from slotstep.runs import build, engine_replay
+from slotstep.runs.clients import clients, limited
 from slotstep.runs.workload import Made
 from slotstep.runs.workload import load as load_workload
-from slotstep.scenario.clients import clients, limited
 from traces.errors import BadInput
 
 if TYPE_CHECKING:

@@ -135,16 +135,16 @@ def from_log(
 
     Where the engine logged its steps, fit those first (from-steps): they tell more, and hang less on a noisy machine.
     """
-    from slotstep.runs import build
-    from slotstep.validation import measured_runs, provenance, repeated_prompts
+    from slotstep.runs import costs
+    from slotstep.validation import measured_runs, provenance
 
     of = provenance.said(about or (), None if free else out)
     runs = measured_runs.runs(measurements, scenario, permitted(settings, yes), prompts)
-    for remark in (*measured_runs.remarks(runs), *repeated_prompts.hints(runs)):
+    for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
         print(remark, file=sys.stderr)
     for log in measured_runs.logs_beside(measurements):
         print(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}", file=sys.stderr)
-    kept = build.profile(runs[0].scenario) if free else None
+    kept = costs.profile(runs[0].scenario) if free else None
     if free:
         of = provenance.said(about or (), out, kept.content if kept else None)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
@@ -199,7 +199,7 @@ def fitted(
     """The fit to all runs but those kept back. Raises BadInput for a run or term that there is not."""
     from calibrate.fit.from_log import fit
     from sim.cost.forms import Curve
-    from slotstep.runs import build
+    from slotstep.runs import costs
     from traces.errors import BadInput, nearest
 
     names = [run.name for run in runs]
@@ -211,7 +211,7 @@ def fitted(
         raise BadInput("--hold-out: every run is kept back; expected at least one to fit")
     start: Curve | None = known.start if known else None
     if free:
-        given = build.cost(used[0].scenario)
+        given = costs.cost(used[0].scenario)
         if not isinstance(given, Curve):
             raise BadInput("--free: the scenario's cost is a unit, which has no terms; expected any other kind")
         start = given

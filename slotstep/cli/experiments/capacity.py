@@ -76,8 +76,8 @@ def capacity(
     from slotstep.experiments.capacity import answer
     from slotstep.experiments.capacity.content import content_of
     from slotstep.experiments.capacity.objective import parse
+    from slotstep.runs.loading import load
     from slotstep.runs.result import prepare
-    from slotstep.scenario.schema import load
 
     question = answer.Question(
         scenario=load(scenario, permitted(settings, yes), trace),

@@ -44,7 +44,7 @@ def study(
         frames = []
         for each in chosen.grids:
             with Progress() as progress:
-                store = sweep(grid.load(studies.path(each)), folder / each, jobs=jobs, progress=progress)
+                store = sweep(grid.load_grid(studies.path(each)), folder / each, jobs=jobs, progress=progress)
             frames.append(store.frame())
     print(*chosen.lines(frames), sep="\n", flush=True)
     drawn = chosen.draw(frames)

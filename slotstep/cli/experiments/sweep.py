@@ -52,12 +52,18 @@ def sweep(
     yes: Yes = False,
 ) -> None:
     """Run every point of a grid that is not in DIR yet; each is written as it ends."""
-    from slotstep.experiments.sweeps import grid as grids
     from slotstep.experiments.sweeps import sweep as sweeps
+    from slotstep.experiments.sweeps.grid import load_grid
 
     with Progress() as progress:
         sweeps.sweep(
-            grids.load(grid, yes), out, backend=backend, address=address, jobs=jobs, retry=retry, progress=progress
+            load_grid(grid, yes),
+            out,
+            backend=backend,
+            address=address,
+            jobs=jobs,
+            retry=retry,
+            progress=progress,
         )
     tally = progress.tally
     assert tally is not None

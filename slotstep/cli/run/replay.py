@@ -80,11 +80,12 @@ def replay(
     from slotstep.cli import app
     from slotstep.cli.progress import Meter
     from slotstep.runs import engine_replay
+    from slotstep.runs.resolution import with_policy
     from slotstep.runs.result import prepare
     from slotstep.runs.workload import load
 
     loaded = app.open_scenario(scenario, permitted(settings, yes), None)
-    loaded = loaded if policy is None else loaded.with_policy(policy)
+    loaded = loaded if policy is None else with_policy(loaded, policy)
     made = load(loaded)
     if out is not None:
         prepare(out)

@@ -64,13 +64,13 @@ def validate(
 
     With --replay: calibrate, simulate and replay; exit code 1 beyond the tolerance, 3 if it cannot be told here.
     """
-    from slotstep.runs.profiles import ENDINGS
+    from slotstep.scenario.cost import PROFILE_ENDINGS
     from traces.errors import BadInput
 
     if (measurements is None) == (replay is None):
         found = "both" if replay else "neither"
         raise BadInput(f"validate: found {found} of measured runs and --replay; expected one of them")
-    statistics = [file for file in measurements or () if file.suffix in ENDINGS]
+    statistics = [file for file in measurements or () if file.suffix in PROFILE_ENDINGS]
     given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
     unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile", "prompts"})
     if unused:

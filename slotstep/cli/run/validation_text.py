@@ -26,14 +26,14 @@ def validate_measurements(
 ) -> None:
     """Simulate measured runs and compare: latencies by metric and by load, pace, time-outs. Raises BadInput."""
     from slotstep.runs.result import prepare
-    from slotstep.validation import measured_runs, repeated_prompts
+    from slotstep.validation import measured_runs
     from slotstep.validation.validation import held
 
     given = list(settings)
     if profile is not None:
         given.append(f"cost={json.dumps({'profile': placed(profile)})}")
     runs = measured_runs.runs(measurements, scenario, given, prompts)
-    for remark in (*measured_runs.remarks(runs), *repeated_prompts.hints(runs)):
+    for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
         print(remark, file=sys.stderr)
     if out is not None:
         prepare(out)
@@ -52,7 +52,7 @@ def validate_measurements(
 
 def placed(profile: str) -> str:
     """A profile's name as it is, a file made absolute: the scenario's own folder is another."""
-    from slotstep.runs.profiles import is_file
+    from slotstep.scenario.cost import is_file
 
     return str(Path(profile).absolute()) if is_file(profile) else profile
 

@@ -118,7 +118,7 @@ def generate(
 ) -> None:
     """Write the requests of a scenario as a trace."""
     from slotstep.runs import workload
-    from slotstep.scenario.schema import load
+    from slotstep.runs.loading import load
     from traces import writers
     from traces.reading.tabulate import tabulate
 

@@ -14,10 +14,10 @@ from sim.accounting.requests import Lives
 from sim.log.events import Reason
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build
+from slotstep.runs.loading import parse
 from slotstep.runs.result import Result
+from slotstep.runs.simulation import run
 from slotstep.runs.workload import load
-from slotstep.scenario.schema import parse
 
 WAITED_FOR = {
     Reason.NO_DEMAND: "slots",
@@ -71,7 +71,7 @@ def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objecti
     """Run a resolved scenario with this seed."""
     scenario = parse({**settings, "seed": seed})
     workload = load(scenario, read_once)
-    result = build.run(scenario, workload)
+    result = run(scenario, workload=workload)
     return Trial(
         seed,
         sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),

@@ -51,7 +51,7 @@ def watch(capsys: pytest.CaptureFixture[str]) -> Watch:
 @pytest.fixture(scope="module")
 def backlog() -> Result:
     """A hundred and sixty answers of known lengths in eight slots, a millisecond a step."""
-    return slotstep.load(EXAMPLES / "eight-continuous.yaml").run()
+    return slotstep.run(slotstep.load(EXAMPLES / "eight-continuous.yaml"))
 
 
 def tokens_after(steps: int) -> int:
@@ -87,14 +87,16 @@ def test_every_step_of_a_simulation_reads_as_it_was_to_the_last_digit(backlog: R
 @pytest.mark.parametrize("stride", [1, 7])
 def test_a_run_with_preemptions_and_two_engines_adds_up(stride: int, watch: Watch) -> None:
     law = {"arrivals": {"poisson": {"rate": 100}}, "prompt": {"fixed": 40}, "output": {"fixed": 30}}
-    result = slotstep.parse(
-        {
-            "workload": {"synthetic": {"requests": 60, "tenants": {"a": law}}},
-            "engine": {"slots": 4, "token_budget": 64, "pages": 14},
-            "cost": {"affine": {"base": "5ms", "per_sequence": "1ms"}},
-            "cluster": {"replicas": 2},
-        }
-    ).run()
+    result = slotstep.run(
+        slotstep.parse(
+            {
+                "workload": {"synthetic": {"requests": 60, "tenants": {"a": law}}},
+                "engine": {"slots": 4, "token_budget": 64, "pages": 14},
+                "cost": {"affine": {"base": "5ms", "per_sequence": "1ms"}},
+                "cluster": {"replicas": 2},
+            }
+        )
+    )
     most = max(log.steps for log in result.logs)
     at = [*range(0, most, stride), most]
     with serving([page(openmetrics(result.logs, "m", step)) for step in at]) as url:
@@ -124,7 +126,9 @@ def test_tokens_of_steps_add_up_in_every_mode() -> None:
     ]
     for mode in modes:
         engine = {"slots": 3, "token_budget": 16, **mode}
-        run = slotstep.parse({"workload": {"requests": lines}, "engine": engine, "cost": {"unit": "1ms"}}).run()
+        run = slotstep.run(
+            slotstep.parse({"workload": {"requests": lines}, "engine": engine, "cost": {"unit": "1ms"}})
+        )
         assert run.steps["output"].sum() == run.summary["tokens"]["output"]
         assert (run.steps["output"] >= 0).all()
 

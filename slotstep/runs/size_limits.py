@@ -114,9 +114,9 @@ def machines(scenario: Scenario) -> list[Engine]:
     """The engines of a scenario, one for each group of replicas."""
     return [
         machine
-        for station in scenario.cluster.stations
+        for pool in scenario.cluster.pools
         for machine in (
-            [scenario.engine] if isinstance(station.replicas, int) else [group.engine for group in station.replicas]
+            [scenario.engine] if isinstance(pool.replicas, int) else [group.engine for group in pool.replicas]
         )
     ]
 
