@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slotstep.cli.permission import Yes, permitted
+from slotstep.cli.params import Settings, Yes, permitted
 
 if TYPE_CHECKING:
     from slotstep.experiments.baseline import Baseline
@@ -21,10 +21,7 @@ def check(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Run this check alone. May be repeated.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of every scenario: what would it change?"),
-    ] = None,
+    settings: Settings = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here too.")] = None,
     github: Annotated[bool, typer.Option("--github", help="Mark differences in a GitHub workflow's run.")] = False,
     yes: Yes = False,

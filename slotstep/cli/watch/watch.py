@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slotstep.cli.output import say
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def displays(
         except (ValueError, OSError) as error:
             raise BadInput(f"--export {export}: {error}") from None
         stack.callback(exporter.close)
-        print(f"derived gauges at port {exporter.port}", file=sys.stderr)
+        say(f"derived gauges at port {exporter.port}")
         shows.append(exporter.show)
     return shows
 

@@ -259,7 +259,7 @@ def test_a_reader_that_leaves_early_is_no_error(how: list[str]) -> None:
 def test_help_and_version_import_nothing_heavy() -> None:
     script = """
 import sys
-from slotstep.cli import main
+from slotstep.cli.app import main
 for arguments in (["--help"], ["--version"]):
     try:
         main(arguments)

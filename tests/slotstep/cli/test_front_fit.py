@@ -15,7 +15,7 @@ from calibrate.profiles.profile import profile, read
 from calibrate.validate.compare import in_flight_at
 from sim.cost.forms import Roofline
 from slotstep.cli.app import main
-from slotstep.cli.calibrate.fits import shape_prior
+from slotstep.cli.calibrate.from_log import shape_prior
 from traces.errors import BadInput
 
 ABOUT = [f"--about={each}" for each in ("device=H100", "model=small", "dtype=bfloat16", "tensor_parallel=1")]

@@ -396,7 +396,7 @@ def on_cluster(script: str, *arguments: object) -> None:
 DASK = """
 import sys
 from distributed import LocalCluster
-from slotstep.cli import main
+from slotstep.cli.app import main
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
         where = ["--backend", "dask", "--address", cluster.scheduler_address]

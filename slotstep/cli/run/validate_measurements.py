@@ -1,15 +1,13 @@
-"""What `slotstep validate MEASUREMENTS` does and says: a prediction held against measured runs, metric by metric.
-
-Heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""What `slotstep validate MEASUREMENTS` does and says: a prediction held against measured runs, metric by metric."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from slotstep.cli.output import print_json, say, show
 
 if TYPE_CHECKING:
     from slotstep.validation.validation import Held
@@ -34,20 +32,18 @@ def validate_measurements(
         given.append(f"cost={json.dumps({'profile': placed(profile)})}")
     runs = measured_runs.runs(measurements, scenario, given, prompts)
     for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
-        print(remark, file=sys.stderr)
+        say(remark)
     if out is not None:
         prepare(out)
     found = [held(run) for run in runs]
     if out is not None:
         save(found, out)
     if as_json:
-        print(json.dumps({"runs": [each.content for each in found]}, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json({"runs": [each.content for each in found]})
         return
-    from rich.console import Console
-
     for each in found:
         print(*summary(each), sep="\n")
-        Console().print(table(each))
+        show(table(each))
 
 
 def placed(profile: str) -> str:
@@ -68,7 +64,7 @@ def save(found: Sequence[Held], folder: Path) -> None:
     for name, each in drawn.items():
         files.write_parquet(folder / f"{name}.parquet", each.pairs)
     files.write_json(folder / "validation.json", {"runs": [each.content for each in found]})
-    print(f"written to {folder}", file=sys.stderr)
+    say(f"written to {folder}")
 
 
 def summary(found: Held) -> list[str]:
