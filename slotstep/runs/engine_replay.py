@@ -84,7 +84,7 @@ def opened(
         fits(scenario)
         size_limits.check_replay(scenario)
         size, pages = scenario.engine.page_size, scenario.engine.pages
-        longest = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
+        max_model_len = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
         host = 4 * pages if scenario.engine.preemption == "swap" else 0
         if model == SYNTHETIC:
             clock = FakeClock()
@@ -93,7 +93,7 @@ def opened(
                 clock,
                 pages + spare_pages,
                 size,
-                longest=longest,
+                longest=max_model_len,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
@@ -106,7 +106,7 @@ def opened(
             host_pages=host,
             slots=scenario.engine.slots,
             token_budget=scenario.engine.token_budget,
-            longest=longest,
+            longest=max_model_len,
             seed=scenario.seed,
             **options,
         )

@@ -13,7 +13,7 @@ from policies.entry import Option
 from sim.policy.base import Order, Victim
 from sim.policy.ratio import FewestOutputs
 from slotstep.scenario import units
-from slotstep.scenario.durations import plain, written
+from slotstep.scenario.durations import in_nanoseconds, with_units
 from slotstep.scenario.fields import parts
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:
 
 def option_read(option: Option, path: str, value: Any) -> Any:
     """An option of a policy as that takes it. Raises ValueError, with the option's path, for what is no duration."""
-    return plain(value, {path.rpartition(".")[2]} if option.kind == "duration" else option.times, path)
+    return in_nanoseconds(value, {path.rpartition(".")[2]} if option.kind == "duration" else option.times, path)
 
 
 def option_written(option: Option, path: str, value: Any) -> Any:
     """An option of a policy as a scenario has it."""
-    return units.text(value) if option.kind == "duration" else written(value, option.times)
+    return units.text(value) if option.kind == "duration" else with_units(value, option.times)
 
 
 def resolved_policy(scenario: Scenario) -> str | dict[str, Any]:

@@ -37,7 +37,7 @@ class Result:
     `remarks`: what the reader of a trace changed, left out or doubts, in lines.
     `profiles`: where the cost of its steps comes from, if from a profile, of each replica.
     `sessions`: how conversations went, where clients wait for their answers.
-    `trail`: what happened between clients and replicas, where that is more than one way to one of them.
+    `service_log`: what happened between clients and replicas; None where each request goes one way to one replica.
     """
 
     scenario: Scenario
@@ -46,7 +46,7 @@ class Result:
     remarks: Sequence[str] = ()
     profiles: Sequence[Profile | None] = ()
     sessions: SessionCounts | None = None
-    trail: Trail | None = None
+    service_log: Trail | None = None
 
     @property
     def log(self) -> EventLog:
@@ -79,7 +79,7 @@ class Result:
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
             "remarks": [*self.remarks, *self.beyond_the_end],
-            **metrics.summary(self.logs, objectives.limits or None, self.trail, objectives.since),
+            **metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since),
             "measured": self.window,
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
@@ -92,7 +92,7 @@ class Result:
         if measure is None:
             return None
         return window.measured(
-            self.logs, measure.begin, measure.end, objectives.limits or None, self.trail, objectives.since
+            self.logs, measure.begin, measure.end, objectives.limits or None, self.service_log, objectives.since
         )
 
     @property
@@ -109,9 +109,9 @@ class Result:
     @cached_property
     def queue_grows(self) -> bool | None:
         """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
-        crowd = self.scenario.clients
-        reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
-        return None if reactive else queue_growth.grows(self.logs, self.trail)
+        clients = self.scenario.clients
+        reactive = self.sessions is not None or (clients is not None and bool(clients.closed or clients.retry))
+        return None if reactive else queue_growth.grows(self.logs, self.service_log)
 
     @property
     def profile(self) -> Profile | None:
@@ -147,8 +147,8 @@ class Result:
     @cached_property
     def requests(self) -> pd.DataFrame:
         """One row per request that was sent; see `sim.accounting.frames.requests_frame` and `journeys_frame`."""
-        if self.trail is not None:
-            return frames.journeys_frame(self.logs, self.trail)
+        if self.service_log is not None:
+            return frames.journeys_frame(self.logs, self.service_log)
         return frames.of_each(frames.requests_frame, self.logs)
 
     @cached_property

@@ -70,7 +70,7 @@ def run(
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, block_size)
     with size_limits.stopping(scenario):
-        logs, trail = operate(scenario, pools, senders, progress, price)
+        logs, service_log = operate(scenario, pools, senders, progress, price)
     return Result(
         scenario,
         logs,
@@ -78,7 +78,7 @@ def run(
         made.remarks,
         [None if price and each.cost is scenario.cost else costs.profile(each) for each, _ in chain(*pools)],
         counts(senders),
-        trail,
+        service_log,
     )
 
 

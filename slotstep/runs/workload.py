@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
 from slotstep.runs import size_limits
-from slotstep.scenario.durations import plain
+from slotstep.scenario.durations import in_nanoseconds
 from slotstep.scenario.workload import AUTO
 from traces import synthetic
 from traces.errors import BadInput
@@ -158,12 +158,12 @@ def replayed(given: Mapping[str, Any]) -> Made:
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:
     """The synthetic workload that a scenario describes; raises BadInput for what is none."""
-    return synthetic.parse(plain(written, synthetic.DURATIONS, "synthetic"))
+    return synthetic.parse(in_nanoseconds(written, synthetic.DURATIONS, "synthetic"))
 
 
 def steps(given: Workload) -> Sequence[Any]:
     """The transforms of a workload, durations in ns; none where there is no list."""
-    read: Sequence[Any] = plain(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
+    read: Sequence[Any] = in_nanoseconds(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
     return read
 
 

@@ -78,7 +78,7 @@ class Run:
         """The logs of a simulated run, one a replica."""
         return self.at(cost, delay).result(first).logs
 
-    def cell(self) -> Cell:
+    def for_fit(self) -> Cell:
         """The run as `calibrate` takes it: who ended well, by arrival. Raises BadInput if nobody did."""
         from calibrate.fit.measured_run import Cell
 

@@ -129,8 +129,8 @@ def fitted(
         start = given
     try:
         return fit(
-            [run.cell() for run in used],
-            [run.cell() for run in others],
+            [run.for_fit() for run in used],
+            [run.for_fit() for run in others],
             start,
             used[0].delay,
             free,

@@ -10,7 +10,7 @@ import typer
 from slotstep.cli.params import Settings, Yes, permitted
 
 if TYPE_CHECKING:
-    from slotstep.experiments.baseline import Baseline
+    from slotstep.experiments.checks import Baseline
 
 
 def check(
@@ -32,15 +32,14 @@ def check(
     """
     from reports import files
     from reports.text import checks
-    from slotstep.experiments import baseline as baselines
-    from slotstep.experiments.checks import outcomes
+    from slotstep.experiments import checks as baselines
 
     if update and settings:
         from traces.errors import BadInput
 
         raise BadInput("--update with --set: would record what the scenarios do not give; expected one of them")
     checked = chosen(baselines.read(baseline), baseline, only or [])
-    found = outcomes(checked, baseline.parent, permitted(settings, yes))
+    found = baselines.outcomes(checked, baseline.parent, permitted(settings, yes))
     print(checks.text(found), flush=True)
     text = baseline.read_text("utf-8-sig")
     if junit is not None:

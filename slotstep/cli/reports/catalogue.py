@@ -1,46 +1,58 @@
-"""What else there is to choose beside the order: rules of admission, victims and predictors, each with a line.
+"""The choices beside the order: admission rules, victims and predictors, each with its description and options.
 
-Options and their defaults are read from where they are defined. Knows nothing of orders.
+The description is the first line of the docstring of the class or function itself.
 """
 
 from __future__ import annotations
 
-from inspect import signature
+from inspect import getdoc, signature
 from typing import Any
 
 from pydantic import BaseModel
 
-from policies import predict, victims
+from policies import history, predict, victims
+from policies.classifier import Classifier
+from policies.correlated import Correlated
+from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Reserve
+from sim.policy.peak import Peak
+from sim.policy.quantile import Quantile
+from sim.policy.ratio import Ratio
 from slotstep.scenario.engine import Engine, QuantileRule, RatioRule
 
-LINES = {
+CHOICES: dict[str, dict[str, type]] = {
     "admission": {
-        "optimistic": ("Pages for the tokens known so far are free; taken as needed.", "vLLM"),
-        "reserve": ("Pages for prompt and maximum output are taken at once; never a preemption.", ""),
-        "peak": ("The memory lasts if everyone runs to its maximum and leaves then; never a preemption.", "LightLLM"),
-        "ratio": ("Room for its whole life beside a drifting share of what the running ones may need.", "SGLang"),
-        "quantile": (
-            "The running ones outgrow the memory with a small chance, by the lengths of those that ended.",
-            "after Gong et al., ASPLOS 2025",
-        ),
+        "optimistic": Optimistic,
+        "reserve": Reserve,
+        "peak": Peak,
+        "ratio": Ratio,
+        "quantile": Quantile,
     },
     "victim": {
-        "last_admitted": ("Who came in last: the least is lost.", "vLLM"),
-        "least_urgent": ("The lowest priority, of these the last to arrive.", "vLLM"),
-        "fewest_generated": ("Who has been given the fewest tokens.", ""),
-        "least_served": ("Who has the fewest positions computed.", ""),
-        "largest_remaining": ("Who is predicted to hold its pages longest.", ""),
+        "last_admitted": LastAdmitted,
+        "least_urgent": LeastUrgent,
+        "fewest_generated": victims.FewestGenerated,
+        "least_served": victims.LeastServed,
+        "largest_remaining": victims.LargestRemaining,
     },
     "predict": {
-        "exact": ("The truth, or with an error the truth times a lognormal factor.", ""),
-        "prompt": ("The prompt's length.", ""),
-        "classifier": ("A bucket of lengths, by a confusion matrix.", ""),
-        "correlated": ("Ranks that agree with the truth as Kendall's tau says.", ""),
-        "class_mean": ("The mean of ended requests of the same tenant and prompt size.", ""),
-        "quantile": ("A quantile of all ended requests.", ""),
+        "exact": predict.Exact,
+        "prompt": predict.PromptLength,
+        "classifier": Classifier,
+        "correlated": Correlated,
+        "class_mean": history.ClassMean,
+        "quantile": history.Quantile,
     },
 }
-"""By key of the scenario and name: what it does, and where it comes from."""
+"""By key of the scenario and name: the class that implements the choice."""
+SOURCES = {
+    ("admission", "optimistic"): "vLLM",
+    ("admission", "peak"): "LightLLM",
+    ("admission", "ratio"): "SGLang",
+    ("admission", "quantile"): "after Gong et al., ASPLOS 2025",
+    ("victim", "last_admitted"): "vLLM",
+    ("victim", "least_urgent"): "vLLM",
+}
+"""Where a choice comes from, by key of the scenario and name."""
 RULES: dict[str, type[BaseModel]] = {"ratio": RatioRule, "quantile": QuantileRule}
 OPTIMISTIC = ("reserve_full_prompt", "watermark")
 
@@ -49,10 +61,15 @@ def choices() -> dict[str, list[dict[str, Any]]]:
     """`name`, `about`, `options` (with defaults, null for those without) and `source`, by axis."""
     return {
         axis: [
-            {"name": name, "about": about, "options": options(axis, name), "source": source}
-            for name, (about, source) in lines.items()
+            {
+                "name": name,
+                "about": (getdoc(kind) or "").partition("\n")[0],
+                "options": options(axis, name),
+                "source": SOURCES.get((axis, name), ""),
+            }
+            for name, kind in kinds.items()
         ]
-        for axis, lines in LINES.items()
+        for axis, kinds in CHOICES.items()
     }
 
 

@@ -75,10 +75,10 @@ def replay(
         return
     from reports.text import table
 
-    show(table.summary_table(result.summary), table.ledger_bar(result.summary), pace_table(told))
+    show(table.summary_table(result.summary), table.ledger_bar(result.summary), host_table(told))
 
 
-def pace_table(told: dict[str, Any]) -> Table:
+def host_table(told: dict[str, Any]) -> Table:
     """What the host did with its time, as a table."""
     from rich import box
     from rich.table import Column, Table

@@ -22,7 +22,7 @@ def validate_measurements(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate measured runs and compare: latencies by metric and by load, pace, time-outs. Raises BadInput."""
+    """Simulate measured runs and compare: latencies by metric and by load, throughput, time-outs. Raises BadInput."""
     from slotstep.runs.result import prepare
     from slotstep.validation import measured_runs
     from slotstep.validation.validation import held
@@ -68,13 +68,15 @@ def save(found: Sequence[Held], folder: Path) -> None:
 
 
 def summary(found: Held) -> list[str]:
-    """Who was compared, and the pace of both runs."""
-    asked, pace = found.content["requests"], found.content
+    """Who was compared, and the throughput of both runs."""
+    asked, over_time = found.content["requests"], found.content
     ended = {
         side: ", ".join(f"{count:,} {name}" for name, count in asked[side].items() if count)
         for side in ("measured", "predicted")
     }
-    timeless = [] if "makespan_s" in pace else ["  not known when requests were sent: nothing over time or by load"]
+    timeless = (
+        [] if "makespan_s" in over_time else ["  not known when requests were sent: nothing over time or by load"]
+    )
     lines = [
         f"{found.name}: {asked['compared']:,} requests ended well in both runs",
         f"  measured  {ended['measured']}"
@@ -87,9 +89,9 @@ def summary(found: Held) -> list[str]:
         ("requests_per_s", "requests/s"),
         ("output_tokens_per_s", "tokens/s"),
     ):
-        if name not in pace:
+        if name not in over_time:
             continue
-        one = pace[name]
+        one = over_time[name]
         error = f" ({one['error']:+.1%})" if one["error"] is not None else ""
         lines.append(f"  {words}: measured {one['measured']:,.1f}, predicted {one['predicted']:,.1f}{error}")
     gaps = found.content["gaps_between"]

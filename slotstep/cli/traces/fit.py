@@ -53,9 +53,9 @@ def scenario_text(law: Fitted, file: Path) -> str:
     import yaml
 
     from slotstep.scenario import document
-    from slotstep.scenario.durations import written
+    from slotstep.scenario.durations import with_units
     from traces.synthetic import DURATIONS
 
-    content = {"workload": {"synthetic": written(law.workload, DURATIONS)}}
+    content = {"workload": {"synthetic": with_units(law.workload, DURATIONS)}}
     text = yaml.dump(content, Dumper=document.Dumper, sort_keys=False, default_flow_style=None, width=110)
     return f"# Fitted to {file.name} by slotstep trace fit.\n{text}"

@@ -60,7 +60,7 @@ def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Line by line: the whole, arrivals, lengths, tenants and sessions, reuse, measurements, what looks odd."""
+    """Line by line: the whole, arrivals, lengths, tenants and sessions, prefixes, measurements, what looks odd."""
     yield f"{found['file']}: {found['format']}, {found['kind']}"
     if "runs" in found:
         yield f"runs        {len(found['runs'])}: {', '.join(found['runs'][:5])}{', ...' * (len(found['runs']) > 5)}"
@@ -70,7 +70,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     yield from arrivals(found.get("arrivals"))
     yield from lengths(found)
     yield from people(found)
-    yield from reuse(found.get("reuse"))
+    yield from prefixes(found.get("reuse"))
     yield from measurements(found.get("measurements"))
     for name, rows in found.get("tables", {}).items():
         yield f"table       {name}: {rows:,} rows"
@@ -79,7 +79,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def arrivals(found: dict[str, Any] | None) -> Iterator[str]:
-    """Rate and how the requests crowd together."""
+    """Rate and burstiness."""
     if found is None:
         return
     by_gaps = number(found["rate_by_gaps"])
@@ -117,7 +117,7 @@ def people(found: dict[str, Any]) -> Iterator[str]:
         yield f"sessions    {several['count']:,}, {turns}"
 
 
-def reuse(found: dict[str, Any] | None) -> Iterator[str]:
+def prefixes(found: dict[str, Any] | None) -> Iterator[str]:
     """What a prefix cache could find."""
     if found is None:
         return

@@ -106,15 +106,15 @@ def observations(
 
 
 def displays(
-    stack: ExitStack, page: str, plain: bool, as_json: bool, table: Path | None, export: str | None
+    stack: ExitStack, page: str, as_lines: bool, as_json: bool, table: Path | None, export: str | None
 ) -> list[Callable[[Observation], None]]:
     """Where observations go: to the terminal, into a file, to whoever asks a port."""
     from slotstep.watch import show
 
     shows: list[Callable[[Observation], None]] = []
     if as_json:
-        shows.append(lambda seen: print(json.dumps(seen.plain(), allow_nan=False), flush=True))
-    elif plain:
+        shows.append(lambda seen: print(json.dumps(seen.as_dict(), allow_nan=False), flush=True))
+    elif as_lines:
         shows.append(lambda seen: print(show.line(seen), flush=True))
     else:
         from rich.live import Live

@@ -216,11 +216,11 @@ def check(question: Question) -> None:
     """Raise BadInput for a question that has no answer."""
     scenario = question.scenario
     size_limits.check_runs("seeds", question.seeds, scenario.allow_large)
-    crowd = scenario.clients
+    clients = scenario.clients
     if question.find == "replicas" and not scenario.cluster.uniform:
         with scenario.blamed("cluster: "):
             raise ValueError("its replicas are not alike, or they fail; --find replicas needs equal ones that do not")
-    if question.find != "replicas" and crowd is not None and crowd.closed is not None:
+    if question.find != "replicas" and clients is not None and clients.closed is not None:
         with scenario.blamed("clients.closed: "):
             raise ValueError("clients that wait for their answers have no rate to find; expected --find replicas")
     attainment = any(each.latency is None for each in question.objectives)

@@ -136,7 +136,7 @@ def test_out_holds_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert json.loads((out / "summary.json").read_text()) == found
     assert len(pd.read_parquet(out / "requests.parquet")) == 8
     assert len(pd.read_parquet(out / "steps.parquet")) == 120
-    assert slotstep.load(out / "scenario.yaml") == slotstep.load(STATIC)
+    assert slotstep.resolved(slotstep.load(out / "scenario.yaml")) == slotstep.resolved(slotstep.load(STATIC))
     assert len(list(out.glob("*.png"))) >= 3
     assert not list(out.glob(".*"))
     assert answer(capsys, "run", out / "scenario.yaml") == found

@@ -194,7 +194,7 @@ def test_a_server_that_goes_and_comes_back_is_waited_for(backlog: Result) -> Non
     assert back.interval is not None
     assert back.interval.tokens_per_slot_step == tokens_after(3) / 24
     assert after.since_start is not None
-    assert after.since_start.plain()["tokens"] == tokens_after(25) - tokens_after(20) + tokens_after(7)
+    assert after.since_start.as_dict()["tokens"] == tokens_after(25) - tokens_after(20) + tokens_after(7)
 
 
 def test_a_restart_is_seen_even_if_the_counters_have_caught_up() -> None:
@@ -208,7 +208,7 @@ def test_a_restart_is_seen_even_if_the_counters_have_caught_up() -> None:
     again = meter.feed(read(90, 12, 2.0), 1.0)
     assert again.segment == 2
     assert again.interval is not None
-    assert again.interval.plain()["steps"] == 12
+    assert again.interval.as_dict()["steps"] == 12
     after = meter.feed(read(98, 13, 2.0), 3.0)
     assert after.interval is not None
     assert (after.segment, after.interval.tokens_per_slot_step, after.interval.seconds) == (2, 1.0, 2.0)
@@ -270,7 +270,7 @@ def test_an_engine_that_is_left_out_is_named_and_one_that_joins_begins_where_it_
     joined = meter.feed(read(a=(108, 42), b=(54, 21), c=(1000, 999)), 2.0)
     assert joined.segment == 1
     assert joined.interval is not None
-    assert joined.interval.plain()["tokens"] == 8 + 4
+    assert joined.interval.as_dict()["tokens"] == 8 + 4
     assert joined.interval.slot_steps == 4 * (2 + 1)
 
 
