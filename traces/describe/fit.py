@@ -11,11 +11,8 @@ law is of one tenant and of independent requests; `Fitted.left_out` says what wa
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,31 +22,17 @@ from numpy.typing import NDArray
 from sim.accounting.rates import over_span
 from sim.request import SECOND
 from traces.describe import statistics
+from traces.describe.fit_arrivals import arrival_law, first_arrivals
+from traces.describe.fit_lengths import length_law
 from traces.errors import BadInput
-from traces.synthetic.arrivals import Arrivals, Clock, Ticks
-from traces.synthetic.empirical_lengths import Quantiles
+from traces.synthetic.arrivals import Ticks
 from traces.synthetic.generator import drawn_together
-from traces.synthetic.lengths import Fixed, Lognormal
-from traces.synthetic.modulated import Piece, Piecewise
 from traces.synthetic.parser import ARRIVALS, LENGTHS
 from traces.synthetic.streams import Stream
-from traces.synthetic.token_counts import Length
 
 Integers = NDArray[np.int64]
-MOST_PIECES = 128
-FEWEST_IN_PIECE = 10
-BY_CHANCE = 1.63
-MOST_KNOTS = 48
-GRID = 20_000
-CLOSE = 0.004
-BY_SAMPLING = 1.5
-CLOSE_POINT = 0.03
-CV_RANGE = (0.05, 50.0)
-TRIALS = 14
-TUNED_ON = 300_000
 JUDGED_BY = 1_000_000
 RANKED = 100_000
-POINTS = (0.5, 0.99)
 
 
 @dataclass(frozen=True)
@@ -118,150 +101,6 @@ def fitted_arrivals(frame: pd.DataFrame, seed: int, judge: Stream) -> tuple[dict
         raise BadInput(f"{len(times)} requests arrive at once; expected different times")
     law = arrival_law(times - times[0], Stream(seed, "fit/tuning"))
     return written(law), time_distances(times - times[0], first_arrivals(law, judge, JUDGED_BY), law.rate)
-
-
-def length_law(values: Integers) -> Length:
-    """The simplest law close to `values`: all equal, lognormal, or quantiles."""
-    if values.min() == values.max():
-        return Fixed(int(values[0]))
-    logs = np.log(values)
-    normal = Lognormal(round(float(values.mean()), 3), sigma=round(float(logs.std()), 4))
-    return normal if is_close(normal, values) else quantiles(values)
-
-
-def is_close(law: Length, values: Integers) -> bool:
-    """Whether the law's quantile function is near the values', and its median and p99 are within 3%.
-
-    Near: on average within 0.4% of the mean, or within 1.5 standard errors of it.
-    """
-    shares, wanted = grid(values)
-    found = law.quantile(shares)
-    off = [abs(np.interp(p, shares, found) / np.interp(p, shares, wanted) - 1) for p in POINTS]
-    near = max(CLOSE * wanted.mean(), BY_SAMPLING * wanted.std() / math.sqrt(len(values)))
-    return bool(np.abs(found - wanted).mean() <= near and max(off) <= CLOSE_POINT)
-
-
-def quantiles(values: Integers) -> Quantiles:
-    """The values' quantile function in straight pieces: split where most area is missed, until little is.
-
-    Ends when the area between the two is 0.4% of the mean, or 48 knots.
-    """
-    shares, wanted = grid(values)
-    shares = np.concatenate([[0.0], shares, [1.0]])
-    wanted = np.concatenate([[values.min()], wanted, [values.max()]])
-
-    def miss(start: int, end: int) -> tuple[float, int]:
-        off = np.abs(chord(shares, wanted, start, end) - wanted[start : end + 1])
-        return float(off.sum()), start + int(off.argmax())
-
-    middle, high = (int(np.searchsorted(shares, p)) for p in POINTS)
-    enough = CLOSE * wanted.mean() * len(shares)
-    knots = split([0, middle, high, len(shares) - 1], miss, MOST_KNOTS, lambda misses: sum(misses) <= enough)
-    return Quantiles(
-        tuple(round(float(shares[k]), 6) for k in knots), tuple(round(float(wanted[k]), 2) for k in knots)
-    )
-
-
-def split(
-    knots: list[int],
-    miss: Callable[[int, int], tuple[float, int]],
-    most: int,
-    done: Callable[[Sequence[float]], bool],
-) -> list[int]:
-    """More `knots`, in order: the piece that misses most is split, until `done` or there are `most`.
-
-    `miss(start, end)` says how much a straight piece misses, and where to split it.
-    """
-    knots = sorted(set(knots))
-    pieces = [(-miss(start, end)[0], start, end) for start, end in pairwise(knots)]
-    heapq.heapify(pieces)
-    while len(knots) < most and not done([-piece[0] for piece in pieces]):
-        _, start, end = heapq.heappop(pieces)
-        middle = miss(start, end)[1]
-        if middle in (start, end):
-            break
-        knots.append(middle)
-        for part in ((start, middle), (middle, end)):
-            heapq.heappush(pieces, (-miss(*part)[0], *part))
-    return sorted(knots)
-
-
-def chord(x: NDArray[np.float64], y: NDArray[np.float64], start: int, end: int) -> NDArray[np.float64]:
-    """The straight line from the point `start` to the point `end`, at the points in between and both."""
-    return np.interp(x[start : end + 1], x[[start, end]], y[[start, end]])
-
-
-def grid(values: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shares in the middle of equal steps, at most 20,000, and the values at them; median and p99 among them."""
-    n = min(len(values), GRID)
-    shares = (np.arange(n) + 0.5) / n
-    found = np.sort(values)[(shares * len(values)).astype(np.int64)].astype(np.float64)
-    for point in POINTS:
-        value = np.percentile(values, 100 * point)
-        below, above = shares < point, shares > point
-        found = np.concatenate([np.minimum(found[below], value), [value], np.maximum(found[above], value)])
-        shares = np.concatenate([shares[below], [point], shares[above]])
-    return shares, found
-
-
-def arrival_law(times: Integers, stream: Stream) -> Arrivals:
-    """A law for arrivals that count from the first: rates by piece, gaps tuned to the dispersion per second."""
-    pieces = rate_pieces(times)
-    step = statistics.tick(times)
-
-    def law(cv: float) -> Arrivals:
-        inside = Piecewise(pieces, round(cv, 4))
-        return Ticks(inside, step[0]) if step else inside
-
-    wanted = statistics.dispersion(times)
-    return law(1.0) if wanted is None else law(tuned(law, wanted, stream))
-
-
-def rate_pieces(times: Integers) -> tuple[Piece, ...]:
-    """The trace's rates, in as few pieces as it takes: at most 128, of ten or more requests in the mean.
-
-    A piece is split where the count of arrivals is farthest from a straight line, as long as that is farther
-    than the square root of the piece's arrivals would have it by chance (Kolmogorov and Smirnov's 1%).
-    """
-    instants, before = np.unique(times, return_index=True)
-    when = np.append(instants, times[-1] + 1).astype(np.float64)
-    count = np.append(before, len(times)).astype(np.float64)
-
-    def miss(start: int, end: int) -> tuple[float, int]:
-        off = np.abs(chord(when, count, start, end) - count[start : end + 1])
-        return float(off.max() / math.sqrt(count[end] - count[start])), start + int(off.argmax())
-
-    most = max(1, min(MOST_PIECES, len(times) // FEWEST_IN_PIECE))
-    knots = split([0, len(when) - 1], miss, most + 1, lambda misses: max(misses) <= BY_CHANCE)
-    return tuple(
-        Piece(
-            float(f"{(count[end] - count[start]) / (when[end] - when[start]) * SECOND:.7g}"),
-            int(when[end] - when[start]),
-        )
-        for start, end in pairwise(knots)
-    )
-
-
-def tuned(law: Callable[[float], Arrivals], wanted: float, stream: Stream) -> float:
-    """The gaps' CV at which counts per second of `law(cv)` have the dispersion `wanted`, by bisection.
-
-    Every trial draws from the same stream. At the end of the range if the dispersion cannot be reached.
-    """
-    low, high = (math.log(cv) for cv in CV_RANGE)
-    for _ in range(TRIALS):
-        middle = (low + high) / 2
-        found = statistics.dispersion(first_arrivals(law(math.exp(middle)), stream, TUNED_ON))
-        low, high = (middle, high) if found is not None and found < wanted else (low, middle)
-    return math.exp((low + high) / 2)
-
-
-def first_arrivals(law: Arrivals, stream: Stream, n: int) -> Integers:
-    """The first `n` arrivals of the law, in ns."""
-    clock = Clock(law, law.rate, stream / "arrivals")
-    horizon = int(n / law.rate * SECOND)
-    while len(times := clock.until(horizon)) < n:
-        horizon += horizon // 8 + 1
-    return times[:n]
 
 
 def time_distances(times: Integers, drawn: Integers, rate: float) -> list[Distance]:

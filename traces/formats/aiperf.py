@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 CANCELLED = 499

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traces.errors import BadInput, shown
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, replayable
 from traces.reading.report import Report
-from traces.reading.rows import read_csv
 
 TIMESTAMP, PROMPT, OUTPUT = NEEDED = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 IMAGES = "NumImages"

@@ -14,9 +14,9 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.formats.aiperf import is_gap
+from traces.reading.columns.json_rows import JsonRows, encodable
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import JsonRows, encodable
 
 FIELDS = ("input_lens", "output_lens", "ttfts", "itls", "errors", "start_times", "generated_texts")
 

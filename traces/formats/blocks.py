@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.reading.columns.json_rows import JsonRows
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows
 
 IDS = "a list of whole numbers or texts"
 

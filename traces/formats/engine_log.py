@@ -16,10 +16,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.formats.llmservingsim import TOKEN_IDS, is_token
+from traces.reading.columns.json_rows import JsonRows, json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_documents
 
 RUN = "trace:"
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from traces.errors import BadInput, shown
+from traces.reading.columns.json_rows import JsonRows, json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, text
 from traces.reading.plausible import far_off
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_documents
 
 OUTCOMES = {"successful": "ok", "incomplete": "cancelled", "errored": "failed"}
 TIMES = "info.timings."

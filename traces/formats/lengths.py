@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traces.formats import vidur
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, replayable
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import read_csv
 
 PROMPT, OUTPUT = NEEDED = (vidur.PROMPT, vidur.OUTPUT)
 

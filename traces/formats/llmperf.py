@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from traces.reading import source
+from traces.reading.columns.json_rows import json_rows, json_value
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import json_rows, json_value
 
 
 def matches(head: Head) -> bool:

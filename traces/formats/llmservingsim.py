@@ -16,10 +16,10 @@ import numpy as np
 
 from traces.errors import BadInput, shown
 from traces.limits import LATEST
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 TOOL = "tool_duration_ns"
 TOKEN_IDS = "a list of token ids"

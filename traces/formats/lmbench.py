@@ -15,10 +15,10 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.compute as pc
 
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import read_csv
 
 NEEDED = (
     "stack",

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from traces.errors import BadInput, nearest, shown
 from traces.reading import source
+from traces.reading.columns.csv_rows import CsvRows, read_csv
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
+from traces.reading.columns.rows import Rows
+from traces.reading.columns.times import DIGITS
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import CsvRows, JsonRows, Rows, read_csv, read_jsonl
 from traces.reading.table import STATUSES
-from traces.reading.times import DIGITS
 
 WORDS = ("id", "run", "tenant", "model", "session", "parent", "prefix_group")
 COUNTS = {"max_output": 1, "turn": 0, "images": 0, "prefix": 0}

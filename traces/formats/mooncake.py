@@ -21,10 +21,10 @@ import numpy as np
 from traces.errors import BadInput
 from traces.formats.blocks import covering
 from traces.limits import LATEST
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 BLOCK = 512
 MILLISECOND = 10**6

@@ -18,10 +18,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.reading import source
+from traces.reading.columns.json_rows import json_object, json_value
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, text
 from traces.reading.report import Report
-from traces.reading.rows import json_object, json_value
 
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?"
 PAIR = re.compile(rf"\s*[\"']?({NUMBER})[\"']?\s*:\s*({NUMBER})\s*(?:,|$)")

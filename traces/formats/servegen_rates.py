@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from traces.reading.columns.csv_rows import csv_header, read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, text
 from traces.reading.report import Report
-from traces.reading.rows import csv_header, read_csv
 
 NAMES = ("client", "window_start_s", "rate_rps", "cv", "process", "arg1", "arg2")
 PROCESSES = ("Gamma", "Weibull", "")

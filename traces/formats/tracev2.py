@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from traces.errors import BadInput, shown
 from traces.reading import source
+from traces.reading.columns.csv_rows import CsvRows, read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import CsvRows, read_csv
 
 NEEDED = ("request_id", "input_tokens", "output_tokens", "arrival_time_us", "status")
 STATUS = {"ok": "ok", "error": "failed", "timeout": "timed_out", "": "ok"}

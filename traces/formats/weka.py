@@ -17,10 +17,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.formats.blocks import covering
+from traces.reading.columns.json_rows import JsonRows, json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_documents
 
 
 def matches(head: Head) -> bool:

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from traces.reading.columns.json_rows import encodable
+from traces.reading.columns.rows import Rows
 from traces.reading.report import Report
-from traces.reading.rows import Rows, encodable
 from traces.reading.table import Kind, Trace
 
 STRING = pd.StringDtype("pyarrow")

@@ -190,3 +190,12 @@ def document(path: Path) -> bytes:
     if len(data) > LARGEST_DOCUMENT:
         raise BadInput(f"{path}: over {LARGEST_DOCUMENT // MEBI} MiB; expected a smaller JSON document")
     return data
+
+
+def check_text(path: Path, data: bytes, row: int) -> None:
+    """Raise BadInput for the first byte that is no UTF-8; the data start in row `row`."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = row + data.count(b"\n", 0, error.start)
+        raise BadInput(f"{path}, row {at}: byte {data[error.start]:#04x} is not UTF-8 text") from None

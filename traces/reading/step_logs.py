@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.errors import BadInput, shown
-from traces.reading import times
+from traces.reading.columns import times
+from traces.reading.columns.csv_rows import read_csv
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import head
-from traces.reading.rows import JsonRows, read_csv, read_jsonl
 
 Clock = Literal["cpu", "wall"]
 

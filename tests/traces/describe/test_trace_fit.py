@@ -13,7 +13,9 @@ from sim.policy.base import Optimistic, Policy
 from sim.request import SECOND
 from sim.service.cluster import simulate
 from traces import BadInput, load
-from traces.describe.fit import fit, length_law, rate_pieces
+from traces.describe.fit import fit
+from traces.describe.fit_arrivals import rate_pieces
+from traces.describe.fit_lengths import length_law
 from traces.reading.tabulate import tabulate
 from traces.synthetic import (
     Fixed,

@@ -1,0 +1,39 @@
+"""A curve approximated by straight segments, split one after the other where the approximation is worst."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def split(
+    knots: list[int],
+    miss: Callable[[int, int], tuple[float, int]],
+    most: int,
+    done: Callable[[Sequence[float]], bool],
+) -> list[int]:
+    """More `knots`, in order: the piece that misses most is split, until `done` or there are `most`.
+
+    `miss(start, end)` says how much a straight piece misses, and where to split it.
+    """
+    knots = sorted(set(knots))
+    pieces = [(-miss(start, end)[0], start, end) for start, end in pairwise(knots)]
+    heapq.heapify(pieces)
+    while len(knots) < most and not done([-piece[0] for piece in pieces]):
+        _, start, end = heapq.heappop(pieces)
+        middle = miss(start, end)[1]
+        if middle in (start, end):
+            break
+        knots.append(middle)
+        for part in ((start, middle), (middle, end)):
+            heapq.heappush(pieces, (-miss(*part)[0], *part))
+    return sorted(knots)
+
+
+def chord(x: NDArray[np.float64], y: NDArray[np.float64], start: int, end: int) -> NDArray[np.float64]:
+    """The straight line from the point `start` to the point `end`, at the points in between and both."""
+    return np.interp(x[start : end + 1], x[[start, end]], y[[start, end]])
