@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from policies import predict, victims
+from policies import victims
+from policies.predictors import registry as predictors
 from slotstep.scenario.engine import Engine, QuantileRule, RatioRule
 
 LINES = {
@@ -65,8 +66,8 @@ def options(axis: str, name: str) -> dict[str, Any]:
         return {key: field.default for key, field in fields.items()}
     if axis == "victim":
         made: Any = victims.VICTIMS[name]
-    elif name in predict.WITH_OPTIONS:
-        made = predict.WITH_OPTIONS[name]
+    elif name in predictors.WITH_OPTIONS:
+        made = predictors.WITH_OPTIONS[name]
     else:
         return {"error": 0} if name == "exact" else {}
     known = {key: option.default for key, option in signature(made).parameters.items() if key != "seed"}

@@ -18,7 +18,7 @@ from calibrate.models.architecture import from_mapping
 from calibrate.profiles.profile import Profile
 from policies import registry as policies
 from policies import routers, victims
-from policies.entry import Option
+from policies.base.entry import Option
 from sim.cost import forms as costs
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
@@ -273,7 +273,7 @@ def order(scenario: Scenario) -> Order:
         name, options = policy(scenario)
         machine = scenario.engine
         made = policies.build(name, options, scenario.seed, machine.max_active or machine.slots)
-        needy = policies.looks_up(name, options)
+        needy = policies.needs_prefix_cache(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")
         return made

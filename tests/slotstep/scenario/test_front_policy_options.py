@@ -14,9 +14,9 @@ from slotstep.runs import build as engine
 from traces.errors import BadInput
 
 FOREIGN = """
-from policies.entry import Entry, Option
+from policies.base.entry import Entry, Option
 from policies.fcfs import FirstComeFirstServed
-from sim.policy import Order
+from sim.policy.base import Order
 
 class Mine(FirstComeFirstServed):
     durations = ("patience",)
