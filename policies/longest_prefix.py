@@ -45,8 +45,8 @@ class LongestPrefix(RankedOrder):
             return oldest
         changes = oldest.pool.changes
         if self.first is None or self.first[0] != changes:
-            everyone = (seq for _, _, seq in self.waiting.values())
-            self.first = changes, min(everyone, key=lambda seq: (self.credited(seq), seq.index))
+            waiting = (seq for _, _, seq in self.waiting.values())
+            self.first = changes, min(waiting, key=lambda seq: (self.credited(seq), seq.index))
         return self.first[1]
 
     def credited(self, seq: Sequence) -> int:

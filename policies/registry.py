@@ -145,8 +145,8 @@ def needs_prefix_cache(name: str, options: Mapping[str, object]) -> str | None:
 
 def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:
     """The victim rule of a policy: its own, or else that of the order it wraps; by default the last admitted."""
-    said = (lookup(each).victim for each, _ in layers(name, options or {}))
-    return next((found for found in said if found is not None), LAST_ADMITTED)
+    victims = (lookup(each).victim for each, _ in layers(name, options or {}))
+    return next((found for found in victims if found is not None), LAST_ADMITTED)
 
 
 def lookup(name: str) -> Entry:

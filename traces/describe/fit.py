@@ -1,12 +1,11 @@
-"""A synthetic workload with the statistics of a trace, and how far it is from it.
+"""A synthetic workload with the statistics of a trace, and its distance from the trace.
 
-Lengths: the simplest of a constant, a lognormal and a law of few quantiles that is close enough; prompts and
-outputs go together as their ranks do. Arrivals: the trace's own rate in pieces, cut where it changed by more
-than chance, and within the pieces gamma-distributed gaps whose coefficient of variation is tuned until the
-counts per second scatter as the trace's do; seen on ticks if the trace's clock is coarse. At once if it has none.
+Lengths: the simplest of a constant, a lognormal and a few quantiles that is close enough (`fit_lengths`), with the
+trace's rank correlation of prompts and outputs. Arrivals: piecewise constant rates with gamma-distributed gaps
+(`fit_arrivals`), rounded up to ticks if the trace's clock is coarse, or `at_once` if it has no arrivals.
 
-What it does not know: tenants, sessions, shared prefixes, and that long requests may follow each other. The
-law is of one tenant and of independent requests; `Fitted.left_out` says what was there.
+The workload has one tenant and independent requests. Tenants, sessions, shared prefixes and the correlation of
+successive requests are not modelled; `Fitted.left_out` lists which of them the trace has.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ RANKED = 100_000
 
 @dataclass(frozen=True)
 class Distance:
-    """One statistic of the trace and of the law; `relative` is their difference over the trace's."""
+    """One statistic of the trace and of the fitted law; `relative` is their difference over the trace's value."""
 
     name: str
     trace: float
@@ -50,7 +49,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A workload as a scenario writes it (durations in ns), its distance from the trace, and what is not in it."""
+    """A workload in scenario syntax (durations in ns), its distances from the trace, and what it does not model."""
 
     workload: dict[str, Any]
     distances: list[Distance]
@@ -58,10 +57,10 @@ class Fitted:
 
 
 def fit(frame: pd.DataFrame, seed: int = 0) -> Fitted:
-    """The law of a workload frame, judged by a million draws under `seed`.
+    """Fit a workload to a frame; its distances are those of a million draws under `seed`.
 
-    Without arrivals the law's are `at_once`. Raises BadInput for a frame without outputs, or of fewer than two
-    requests or no time between.
+    Without arrivals in the frame the workload's are `at_once`. Raises BadInput for a frame without outputs, with
+    fewer than two requests, or with all arrivals at one time.
     """
     if "output" not in frame:
         raise BadInput("has no output lengths; a workload can be fitted only to both lengths")
@@ -93,7 +92,7 @@ def fit(frame: pd.DataFrame, seed: int = 0) -> Fitted:
 
 
 def fitted_arrivals(frame: pd.DataFrame, seed: int, judge: Stream) -> tuple[dict[str, Any] | str, list[Distance]]:
-    """The law of a frame's arrivals as a scenario writes it, and its distances."""
+    """The law of a frame's arrivals in scenario syntax, and its distances."""
     if "arrival_ns" not in frame:
         return "at_once", []
     times = frame["arrival_ns"].to_numpy(np.int64)
@@ -104,7 +103,7 @@ def fitted_arrivals(frame: pd.DataFrame, seed: int, judge: Stream) -> tuple[dict
 
 
 def time_distances(times: Integers, drawn: Integers, rate: float) -> list[Distance]:
-    """Of rate, CV of the gaps, and dispersion per 1, 10 and 60 seconds where the trace has them."""
+    """Distances of rate, CV of the gaps, and dispersion per 1, 10 and 60 seconds where the trace has them."""
     found = [Distance("rate /s", over_span(times) or 0.0, rate)]
     pairs = [("CV of gaps", statistics.gap_cv(times), statistics.gap_cv(drawn))]
     for window in statistics.WINDOWS[1:]:
@@ -114,7 +113,7 @@ def time_distances(times: Integers, drawn: Integers, rate: float) -> list[Distan
 
 
 def length_distances(name: str, values: Integers, drawn: Integers) -> list[Distance]:
-    """Of mean, median and 99th percentile."""
+    """Distances of mean, median and 99th percentile."""
     both = ((values.mean(), drawn.mean()), *zip(*(np.percentile(v, [50, 99]) for v in (values, drawn)), strict=True))
     return [
         Distance(f"{name} {what}", float(mine), float(law))
@@ -123,23 +122,25 @@ def length_distances(name: str, values: Integers, drawn: Integers) -> list[Dista
 
 
 def left_out(frame: pd.DataFrame) -> list[str]:
-    """What the trace tells and the law does not have."""
+    """What the trace contains and the fitted law does not model, one line each."""
     lines = []
     if "arrival_ns" not in frame:
-        lines.append("arrivals: the trace has none, and those of the law are all at once, for clients that use none")
+        lines.append(
+            "arrivals: the trace has none; those of the workload are all at once, for clients that ignore them"
+        )
     if "tenant" in frame and (tenants := frame["tenant"].nunique()) > 1:
-        lines.append(f"{tenants} tenants: the law is of one")
+        lines.append(f"{tenants} tenants: the workload has one")
     if "session" in frame and frame["session"].notna().any():
-        lines.append(f"{frame['session'].nunique()} sessions: requests of the law are independent")
+        lines.append(f"{frame['session'].nunique()} sessions: requests of the workload are independent")
     if "blocks" in frame or "tokens" in frame:
-        lines.append("what the prompts say: those of the law share nothing")
+        lines.append("contents of prompts: those of the workload share nothing")
     if "max_output" in frame and frame["max_output"].notna().any():
-        lines.append("declared limits: those of the law are the outputs")
+        lines.append("declared limits: those of the workload are the outputs")
     return lines
 
 
 def written(law: object) -> dict[str, Any]:
-    """A law as a scenario writes it: its name and its options, durations in ns."""
+    """A law in scenario syntax: {name: options}, durations in ns."""
     names = {kind: name for name, kind in (ARRIVALS | LENGTHS).items()}
     if isinstance(law, Ticks):
         return {"ticks": {"arrivals": written(law.arrivals), "every": law.every}}
@@ -148,5 +149,5 @@ def written(law: object) -> dict[str, Any]:
 
 
 def listed(value: Any) -> Any:
-    """Tuples as lists, at the first level."""
+    """A tuple as a list; any other value unchanged."""
     return list(value) if isinstance(value, tuple) else value

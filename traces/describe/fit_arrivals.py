@@ -1,4 +1,8 @@
-"""A law of arrivals with the rate of a trace over time, and gaps that scatter as the trace's do."""
+"""A law of arrivals like a trace's: piecewise constant rates, and gaps tuned to the dispersion per second.
+
+The rate is constant in pieces, split where it changed by more than chance. Within the pieces gaps are
+gamma-distributed; their coefficient of variation is tuned until the dispersion of counts per second is the trace's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from numpy.typing import NDArray
 from sim.request import SECOND
 from traces.describe import statistics
 from traces.describe.segments import chord, split
-from traces.synthetic.arrivals import Arrivals, Clock, Ticks
+from traces.synthetic.arrivals import Arrivals, ArrivalTimes, Ticks
 from traces.synthetic.modulated import Piece, Piecewise
 from traces.synthetic.streams import Stream
 
@@ -26,7 +30,7 @@ TUNED_ON = 300_000
 
 
 def arrival_law(times: Integers, stream: Stream) -> Arrivals:
-    """A law for arrivals that count from the first: rates by piece, gaps tuned to the dispersion per second."""
+    """The law for arrival times in ns after the first arrival."""
     pieces = rate_pieces(times)
     step = statistics.tick(times)
 
@@ -39,10 +43,10 @@ def arrival_law(times: Integers, stream: Stream) -> Arrivals:
 
 
 def rate_pieces(times: Integers) -> tuple[Piece, ...]:
-    """The trace's rates, in as few pieces as it takes: at most 128, of ten or more requests in the mean.
+    """The trace's rates in as few pieces as needed: at most 128, of at least ten requests on average.
 
-    A piece is split where the count of arrivals is farthest from a straight line, as long as that is farther
-    than the square root of the piece's arrivals would have it by chance (Kolmogorov and Smirnov's 1%).
+    A piece is split where the cumulative count of arrivals is farthest from a straight line, while that distance is
+    significant at 1% in a Kolmogorov-Smirnov test of uniform arrivals.
     """
     instants, before = np.unique(times, return_index=True)
     when = np.append(instants, times[-1] + 1).astype(np.float64)
@@ -64,9 +68,9 @@ def rate_pieces(times: Integers) -> tuple[Piece, ...]:
 
 
 def tuned(law: Callable[[float], Arrivals], wanted: float, stream: Stream) -> float:
-    """The gaps' CV at which counts per second of `law(cv)` have the dispersion `wanted`, by bisection.
+    """The CV of the gaps at which counts per second of `law(cv)` have the dispersion `wanted`, by bisection.
 
-    Every trial draws from the same stream. At the end of the range if the dispersion cannot be reached.
+    Every trial draws from the same stream. Returns an end of CV_RANGE if the dispersion cannot be reached.
     """
     low, high = (math.log(cv) for cv in CV_RANGE)
     for _ in range(TRIALS):
@@ -78,7 +82,7 @@ def tuned(law: Callable[[float], Arrivals], wanted: float, stream: Stream) -> fl
 
 def first_arrivals(law: Arrivals, stream: Stream, n: int) -> Integers:
     """The first `n` arrivals of the law, in ns."""
-    clock = Clock(law, law.rate, stream / "arrivals")
+    clock = ArrivalTimes(law, law.rate, stream / "arrivals")
     horizon = int(n / law.rate * SECOND)
     while len(times := clock.until(horizon)) < n:
         horizon += horizon // 8 + 1

@@ -31,9 +31,9 @@ def length_law(values: Integers) -> Length:
 
 
 def is_close(law: Length, values: Integers) -> bool:
-    """Whether the law's quantile function is near the values', and its median and p99 are within 3%.
+    """Whether the law's quantile function is close to that of the values, and its median and p99 within 3%.
 
-    Near: on average within 0.4% of the mean, or within 1.5 standard errors of it.
+    Close: the mean absolute difference is within 0.4% of the mean, or within 1.5 standard errors of it.
     """
     shares, wanted = grid(values)
     found = law.quantile(shares)
@@ -43,9 +43,9 @@ def is_close(law: Length, values: Integers) -> bool:
 
 
 def quantiles(values: Integers) -> Quantiles:
-    """The values' quantile function in straight pieces: split where most area is missed, until little is.
+    """The values' quantile function as a piecewise linear one.
 
-    Ends when the area between the two is 0.4% of the mean, or 48 knots.
+    The piece with the largest area of error is split until the total is 0.4% of the mean, or there are 48 knots.
     """
     shares, wanted = grid(values)
     shares = np.concatenate([[0.0], shares, [1.0]])
@@ -64,7 +64,7 @@ def quantiles(values: Integers) -> Quantiles:
 
 
 def grid(values: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shares in the middle of equal steps, at most 20,000, and the values at them; median and p99 among them."""
+    """At most 20,000 evenly spaced shares, with median and p99, and the quantiles of the values at them."""
     n = min(len(values), GRID)
     shares = (np.arange(n) + 0.5) / n
     found = np.sort(values)[(shares * len(values)).astype(np.int64)].astype(np.float64)

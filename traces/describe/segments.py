@@ -1,4 +1,4 @@
-"""A curve approximated by straight segments, split one after the other where the approximation is worst."""
+"""Piecewise linear approximation of a curve: the segment with the largest error is split first."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def split(
     most: int,
     done: Callable[[Sequence[float]], bool],
 ) -> list[int]:
-    """More `knots`, in order: the piece that misses most is split, until `done` or there are `most`.
+    """Sorted knots: the piece with the largest error is split until `done(errors)` or there are `most` knots.
 
-    `miss(start, end)` says how much a straight piece misses, and where to split it.
+    `miss(start, end)` returns the error of a straight piece, and the knot at which to split it.
     """
     knots = sorted(set(knots))
     pieces = [(-miss(start, end)[0], start, end) for start, end in pairwise(knots)]
@@ -35,5 +35,5 @@ def split(
 
 
 def chord(x: NDArray[np.float64], y: NDArray[np.float64], start: int, end: int) -> NDArray[np.float64]:
-    """The straight line from the point `start` to the point `end`, at the points in between and both."""
+    """The straight line from point `start` to point `end`, at all points from `start` to `end`."""
     return np.interp(x[start : end + 1], x[[start, end]], y[[start, end]])

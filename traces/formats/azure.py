@@ -27,7 +27,7 @@ def matches(head: Head) -> bool:
 
 
 def chunks(path: Path) -> Iterator[Piece]:
-    """The workload. Raises BadInput for an unknown column and whatever is wrong with a row."""
+    """The workload. Raises BadInput for an unknown column and for an invalid row."""
     for rows in read_csv(path, NEEDED):
         for extra in (name for name in rows.names if name not in (*NEEDED, IMAGES)):
             raise BadInput(

@@ -1,8 +1,8 @@
 """A per-request log of an instrumented engine: a JSON object with `config` and an entry `trace:RATE:N:SEED` per run.
 
 A run has `t0` and `requests` of `id`, `prompt_len`, `max_tokens`, `planned` and `arrival` (s from t0),
-`tok_times` (s from t0, one per token), `ttft`, `e2e`, `prompt_token_ids`. `arrival` is when the request really
-entered.
+`tok_times` (s from t0, one per token), `ttft`, `e2e`, `prompt_token_ids`. `arrival` is the actual time of
+entry.
 """
 
 from __future__ import annotations

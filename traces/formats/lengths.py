@@ -1,4 +1,4 @@
-"""Lengths only, as Vidur and Etalon publish them: `num_prefill_tokens`, `num_decode_tokens`, no arrivals.
+"""Lengths without arrivals, as published by Vidur and Etalon: `num_prefill_tokens`, `num_decode_tokens`.
 
 These files were tokenised for Llama 2 and filtered by total length, so their tails end at a hard limit.
 """

@@ -1,9 +1,8 @@
 """WEKA's agent traces (kv-cache-tester, 2026): one JSON object per conversation.
 
-`id`, `block_size`, `hash_id_scope`, and `requests` of `t` (s), `type`, `model`, `in`, `out`, `hash_ids`, and
-perhaps `api_time`, `ttft`, `think_time` (s). A request of type `subagent` holds `requests` of its own; a
-conversation and its subagents share their ids. With a scope of "local" equal ids in two conversations mean
-nothing.
+`id`, `block_size`, `hash_id_scope`, and `requests` of `t` (s), `type`, `model`, `in`, `out`, `hash_ids`, and perhaps
+`api_time`, `ttft`, `think_time` (s). A request of type `subagent` holds `requests` of its own; a conversation and its
+subagents share their ids. With a scope of "local", ids are comparable only within a conversation.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class CsvRows(Rows):
 
 
 def csv_header(path: Path, needed: Sequence[str] = ()) -> tuple[str, ...]:
-    """The column names of a CSV file. Raises BadInput for one without, or with a million."""
+    """The column names of a CSV file. Raises BadInput for a file without a header or with over MOST_COLUMNS."""
     start = source.head(path, LONGEST_HEADER)
     if not start.strip():
         wanted = f"the header {','.join(needed)}" if needed else "a header"
@@ -52,8 +52,8 @@ def csv_header(path: Path, needed: Sequence[str] = ()) -> tuple[str, ...]:
 def read_csv(path: Path, needed: Sequence[str], header: Sequence[str] = ()) -> Iterator[CsvRows]:
     """A CSV file in pieces of whole rows, all its columns as text.
 
-    `header` names the columns of a file without a header line. Raises BadInput when one of `needed` is missing, a
-    name stands twice, a row has another number of cells, or there is no row at all.
+    `header` names the columns of a file without a header line. Raises BadInput if one of `needed` is missing, a name
+    is repeated, a row has another number of cells, or there is no row at all.
     """
     names = tuple(header) or csv_header(path, needed)
     headers = 0 if header else 1
@@ -62,7 +62,7 @@ def read_csv(path: Path, needed: Sequence[str], header: Sequence[str] = ()) -> I
     if not any(names):
         raise BadInput(f"{path}, row 1: no column names; expected a header")
     if len(set(names)) < len(names):
-        raise BadInput(f"{path}, row 1: a column stands twice in {shown(','.join(names))}")
+        raise BadInput(f"{path}, row 1: a column is repeated in {shown(','.join(names))}")
     first, skip = 1, headers
     for block in source.blocks(path):
         table = _parse(path, block, names, first + headers - skip, skip)

@@ -20,7 +20,7 @@ BYTES_AT_ONCE = 16 * source.MEBI
 
 
 class JsonRows(Rows):
-    """JSON objects; a dot in a name goes into a nested object."""
+    """JSON objects; a dot in a column's name selects a key of a nested object."""
 
     def __init__(
         self, path: Path, objects: list[dict[str, Any]], first: int, numbers: list[int] | None = None
@@ -53,26 +53,26 @@ class JsonRows(Rows):
         return any(value is not None for value in self.values(name))
 
     def times(self, name: str, unit: str) -> list[list[int]]:
-        """A column of lists of rising times in ns; empty where it is missing."""
+        """A column of lists of ascending times in ns; empty where it is missing."""
         found, bad = [], np.zeros(len(self), bool)
         for row, value in enumerate(self.values(name)):
             cells = [times.exact(cell, unit) for cell in value] if isinstance(value, list) else []
             known = [cell for cell in cells if cell is not None]
             bad[row] = len(known) < len(cells) or known != sorted(known) or not isinstance(value, list | None)
             found.append(known)
-        self.blame(bad, name, f"a list of rising {TIME_UNITS[unit]}")
+        self.record_fault(bad, name, f"a list of rising {TIME_UNITS[unit]}")
         return found
 
     def lists(self, name: str, kind: Callable[[object], bool], wanted: str) -> list[list[Any] | None]:
         """A column of lists of values that are each of `kind`; None where it is missing."""
         values = self.values(name)
         bad = [value is not None and not (isinstance(value, list) and all(map(kind, value))) for value in values]
-        self.blame(np.array(bad, bool), name, wanted)
+        self.record_fault(np.array(bad, bool), name, wanted)
         return values
 
 
 def encodable(value: str) -> str:
-    """The text with a question mark for each half of a surrogate pair that JSON let stand alone."""
+    """The text with a question mark for each unpaired surrogate, which JSON allows and UTF-8 does not."""
     return value.encode("utf-8", "replace").decode()
 
 
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 
 def read_jsonl(path: Path, longest: int = source.LONGEST_LINE) -> Iterator[JsonRows]:
-    """A file of one JSON object per line, in pieces. Raises BadInput for a line that is none, or if there is none."""
+    """A file of one JSON object per line, in pieces. Raises BadInput for any other line, or an empty file."""
     objects: list[dict[str, Any]] = []
     numbers: list[int] = []
     first, held = 1, 0
@@ -106,7 +106,7 @@ def read_jsonl(path: Path, longest: int = source.LONGEST_LINE) -> Iterator[JsonR
 
 
 def json_rows(path: Path, value: object, first: int = 1) -> JsonRows:
-    """A JSON array of objects as rows, counted from `first`. Raises BadInput if it is none, or empty."""
+    """A JSON array of objects as rows, counted from `first`. Raises BadInput for another value or an empty array."""
     if not isinstance(value, list) or not value:
         raise BadInput(f"{path}: found {shown(value)}; expected a list of JSON objects")
     for number, item in enumerate(value, start=first):
@@ -116,10 +116,10 @@ def json_rows(path: Path, value: object, first: int = 1) -> JsonRows:
 
 
 def json_documents(path: Path) -> Iterator[dict[str, Any]]:
-    """JSON objects one after the other in a file, on one line each or spread over many.
+    """Successive JSON objects in a file, on one line each or on several.
 
-    NaN and Infinity, which clients write among their aggregates, are floats: no column of rows takes them. Raises
-    BadInput for anything else, a file that is too large, and an empty one.
+    NaN and Infinity, which clients write among their aggregates, become floats; columns of rows reject them. Raises
+    BadInput for any other content, a file that is too large, and an empty one.
     """
     data = source.document(path)
     source.check_text(path, data, 1)
@@ -147,7 +147,7 @@ def json_documents(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def json_object(path: Path, line: bytes, number: int, finite: bool = True) -> dict[str, Any]:
-    """One line as a JSON object, NaN and Infinity refused if `finite`. Raises BadInput with the row if it is none."""
+    """One line as a JSON object, NaN and Infinity refused if `finite`. Raises BadInput with the row otherwise."""
     value = json_value(path, line, f", row {number}", finite)
     if not isinstance(value, dict):
         raise BadInput(f"{path}, row {number}: found {shown(value)}; expected a JSON object")
@@ -155,7 +155,7 @@ def json_object(path: Path, line: bytes, number: int, finite: bool = True) -> di
 
 
 def json_value(path: Path, data: bytes, place: str = "", finite: bool = True) -> Any:
-    """Any JSON value; NaN and Infinity are none if `finite`. Raises BadInput."""
+    """Any JSON value, NaN and Infinity refused if `finite`. Raises BadInput otherwise."""
     try:
         return json.loads(data, parse_constant=_no_number if finite else None)
     except UnicodeDecodeError as error:

@@ -30,7 +30,7 @@ Real = NDArray[np.float64]
 
 
 class Rows(ABC):
-    """Some successive rows of a file. `first` is the first one's number among the requests, from 1."""
+    """Some successive rows of a file. `first` is the number of the first one among the requests, from 1."""
 
     def __init__(self, path: Path, names: Sequence[str], first: int, header: int) -> None:
         self.path, self.names, self.first, self.header = path, names, first, header
@@ -44,21 +44,21 @@ class Rows(ABC):
         """A column as a pyarrow array of text, "" where it is empty, null or missing."""
 
     def value(self, name: str, row: int) -> object:
-        """One cell, as it stands in a message."""
+        """One cell, for a message."""
         return self.texts(name)[row].as_py()
 
     def ordinals(self) -> Whole:
         """The number of each row among the file's requests, from 1."""
         return np.arange(self.first, self.first + len(self), dtype=np.int64)
 
-    def blame(self, bad: NDArray[np.bool_], name: str, wanted: str) -> None:
-        """Remember the first bad row of column `name`."""
+    def record_fault(self, bad: NDArray[np.bool_], name: str, wanted: str) -> None:
+        """Record the first bad row of column `name`; `wanted` says what was expected."""
         if bad.any():
             row = int(np.argmax(bad))
             self.faults.append((row, len(self.faults), name, self.value(name, row), wanted))
 
     def check(self) -> None:
-        """Raise BadInput for the first bad row, and in it the column asked for first."""
+        """Raise BadInput for the first bad row, and in it for the column requested first."""
         if self.faults:
             row, _, name, found, wanted = min(self.faults, key=lambda fault: fault[:2])
             raise BadInput(f"{self.place(row)}: {name} is {shown(found)}; expected {wanted}")
@@ -74,7 +74,7 @@ class Rows(ABC):
     def whole(
         self, name: str, least: int = 0, most: int = MAX_TOKENS, empty: int | None = None, what: str = "tokens"
     ) -> Whole:
-        """Whole numbers from `least` to `most` (`76.0` is one); `empty` stands for an empty cell, if allowed."""
+        """Whole numbers from `least` to `most` (`76.0` is one), int64; `empty` for an empty cell, if allowed."""
         texts = self.texts(name)
         good = pc.match_substring_regex(texts, COUNT)
         if not pc.all(good).as_py():
@@ -87,11 +87,11 @@ class Rows(ABC):
             absent = self.empty(name)
             values = np.where(absent, empty, values)
             bad &= ~absent
-        self.blame(bad, name, f"a whole number of {what} from {least} to {most}")
+        self.record_fault(bad, name, f"a whole number of {what} from {least} to {most}")
         return np.asarray(values, np.int64)
 
     def number(self, name: str, least: float = 0.0, empty: bool = False) -> Real:
-        """Finite numbers of at least `least`; NaN for an empty cell, if `empty` are allowed."""
+        """Finite numbers of at least `least`, float64; NaN for an empty cell, if `empty` cells are allowed."""
         texts = self.texts(name)
         good = pc.match_substring_regex(texts, NUMBER)
         fine = np.asarray(good, bool)
@@ -99,7 +99,7 @@ class Rows(ABC):
         bad = ~fine | ~np.isfinite(values) | (values < least)
         if empty:
             bad &= ~self.empty(name)
-        self.blame(bad, name, f"a number of at least {least:g}" + (" or nothing" if empty else ""))
+        self.record_fault(bad, name, f"a number of at least {least:g}" + (" or nothing" if empty else ""))
         return np.asarray(np.where(fine, values, np.nan), np.float64)
 
     def time(
@@ -107,7 +107,7 @@ class Rows(ABC):
     ) -> tuple[Whole, NDArray[np.bool_]]:
         """Times in ns of a column in `unit` ("s", "ms", "us", "ns" or "iso"), and which cells are empty.
 
-        Those that are `signed`, and no "iso", may be before 0.
+        With `signed`, times in a unit may be negative.
         """
         texts = self.texts(name)
         before = np.asarray(pc.starts_with(texts, "-"), bool) & signed
@@ -117,5 +117,5 @@ class Rows(ABC):
         values = np.where(before, -values, values)
         absent = self.empty(name) if empty else np.zeros(len(self), bool)
         wanted = ISO_EXAMPLE if unit == "iso" else f"{TIME_UNITS[unit]}, from {'-2^62' if signed else 0} to 2^62 ns"
-        self.blame(bad & ~absent, name, wanted)
+        self.record_fault(bad & ~absent, name, wanted)
         return values, absent
