@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from policies import registry as policies
 from policies import victims
-from policies.entry import Option
+from policies.base.entry import Option
 from sim.policy.base import Order, Victim
 from sim.policy.ratio import FewestOutputs
 from slotstep.scenario import units
@@ -26,7 +26,7 @@ def order(scenario: Scenario) -> Order:
         name, options = policy(scenario)
         machine = scenario.engine
         made = policies.build(name, options, scenario.seed, machine.max_active or machine.slots)
-        needy = policies.looks_up(name, options)
+        needy = policies.needs_prefix_cache(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")
         return made

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from policies import foreign, registry
+from policies import registry, third_party
 from slotstep.scenario.cluster import group_sections
 from slotstep.scenario.workload import TRACE_OPTIONS
 
@@ -31,7 +31,7 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     content = {
         "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
         "warm": [digest(Path(file)) for file in warm_files(settings)],
-        "policies": foreign_code(settings["policy"]),
+        "policies": third_party_code(settings["policy"]),
         "axes": dict(axes),
         "code": code(),
     }
@@ -65,10 +65,10 @@ def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def foreign_code(policy: Any) -> dict[str, dict[str, str]]:
+def third_party_code(policy: Any) -> dict[str, dict[str, str]]:
     """The digests of the files of other people's policies among a policy and those that it wraps, by policy."""
     others = [each for each, _ in registry.layers(*registry.choice(policy)) if each not in registry.POLICIES]
-    return {each: {file: digest(path) for file, path in foreign.sources(each).items()} for each in others}
+    return {each: {file: digest(path) for file, path in third_party.sources(each).items()} for each in others}
 
 
 def digest(path: Path) -> str:

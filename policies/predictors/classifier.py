@@ -1,8 +1,8 @@
-"""A classifier of output lengths: it names a bucket of lengths, and errs as a confusion matrix says.
+"""A classifier of output lengths: it predicts a bucket of lengths, with errors by a confusion matrix.
 
-What proxy models for length prediction do (S3, Jin et al., NeurIPS 2023).
-Good where the order between short and long is all that counts; within a bucket it knows nothing. The bucket
-it names is drawn, from the row of the true bucket, in a stream of the request's own.
+Proxy models for length prediction work this way (S3, Jin et al., NeurIPS 2023). Sufficient where only the order
+between short and long matters; requests in one bucket are not distinguished. The predicted bucket is drawn from the
+row of the true bucket, in a random stream of the request's own.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from itertools import pairwise
 from math import isclose
 from random import Random
 
+from policies.base.option_values import numbers
 from sim.request import Request
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """Predicts the middle of the bucket it names.
+    """Predicts the middle of the drawn bucket, in tokens.
 
     edges      where a new bucket begins, in tokens, ascending: k edges make k + 1 buckets, the first from 1 on
-    confusion  for each true bucket the probabilities of the buckets named; none: it is never wrong
+    confusion  for each true bucket the probabilities of the predicted buckets; empty: always the true bucket
 
-    The last bucket has no end; it counts as wide as the one before it. Raises ValueError for edges that do not
-    ascend and for rows that are no probabilities of that many buckets.
+    The last bucket has no end; its width is taken to be that of the one before it. Raises ValueError for edges that
+    do not ascend and for rows that are not probabilities of that many buckets.
     """
 
     edges: tuple[int, ...]
@@ -46,12 +47,12 @@ class Classifier:
                 )
 
     def __call__(self, request: Request) -> float:
-        bucket = self.named(bisect_right(self.edges, request.output), request)
+        bucket = self.predicted_bucket(bisect_right(self.edges, request.output), request)
         bounds = (1, *self.edges, 2 * self.edges[-1] - (1, *self.edges)[-2])
         return (bounds[bucket] + bounds[bucket + 1]) / 2
 
-    def named(self, true: int, request: Request) -> int:
-        """The bucket that the classifier names for a request of this true bucket."""
+    def predicted_bucket(self, true: int, request: Request) -> int:
+        """The bucket drawn for a request of this true bucket."""
         if not self.confusion:
             return true
         stream = Random(f"{self.seed}/prediction/{request.id}")
@@ -59,7 +60,7 @@ class Classifier:
 
 
 def classifier(seed: int, edges: object, confusion: object = ()) -> Classifier:
-    """One by the options of a scenario. Raises ValueError for values of the wrong kind too."""
+    """A classifier from the options of a scenario. Raises ValueError, also for values of the wrong type."""
     bounds = numbers("edges", edges)
     if any(edge != int(edge) for edge in bounds):
         raise ValueError(f"edges is {edges!r}; expected whole numbers of tokens")
@@ -67,12 +68,3 @@ def classifier(seed: int, edges: object, confusion: object = ()) -> Classifier:
         raise ValueError(f"confusion is {confusion!r}; expected a list of rows")
     rows = tuple(numbers("confusion", row) for row in confusion)
     return Classifier(tuple(map(int, bounds)), rows, seed)
-
-
-def numbers(name: str, values: object) -> tuple[float, ...]:
-    """A list of numbers; raises ValueError for anything else."""
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise ValueError(f"{name} is {values!r}; expected a list of numbers")
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-        raise ValueError(f"{name} is {list(values)!r}; expected a list of numbers")
-    return tuple(values)

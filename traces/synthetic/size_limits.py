@@ -1,4 +1,4 @@
-"""How large a synthetic workload is, before it is made: one beyond the limits has to be said to be meant."""
+"""Checks of a synthetic workload's size before it is generated. Limits can be lifted with `allow_large`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rates(spec: Synthetic, tenants: Sequence[Tenant]) -> list[tuple[Arrivals, fl
 
 
 def check_arrivals(spec: Synthetic, tenants: Sequence[Tenant]) -> None:
-    """Raise TooLarge for more than MOST_REQUESTS arrivals, as many as are asked for or expected."""
+    """Raise TooLarge for more than MOST_REQUESTS requested or expected arrivals."""
     if spec.requests is not None and spec.requests > MOST_REQUESTS:
         raise TooLarge(f"synthetic.requests is {spec.requests:,}", MOST_REQUESTS)
     if spec.duration is None:
@@ -54,7 +54,7 @@ def check_turns(turns: Integers) -> None:
 
 
 def check_blocks(tenants: Sequence[Tenant], owners: Integers, prompts: Integers, size: int) -> None:
-    """Raise TooLarge for prompts of more than MOST_BLOCKS blocks, of the tenants whose prompts share something."""
+    """Raise TooLarge for more than MOST_BLOCKS blocks in the prompts of tenants with sessions or prefixes."""
     share = np.array([tenant.sessions is not None or tenant.prefixes is not None for tenant in tenants])
     known = prompts[share[owners]]
     count = int((-(-known // size)).sum())

@@ -1,4 +1,4 @@
-"""Our own parquet file, as `traces.writers.own` writes it: a whole Trace back as it was, its report included."""
+"""slotstep's own parquet format, written by `traces.writers.slotstep_trace`: a Trace with its report, unchanged."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from traces.reading.head import Head
 from traces.reading.pieces import STRING, objects
 from traces.reading.report import Report
 from traces.reading.table import Trace
-from traces.writers.own import KEY, VERSION
+from traces.writers.slotstep_trace import KEY, VERSION
 
 MAPPER = {pa.int64(): pd.Int64Dtype(), pa.string(): STRING, pa.large_string(): STRING}
 
 
 def matches(head: Head) -> bool:
-    """Whether it is a parquet file that bears our mark."""
-    return KEY in head.remarks
+    """Whether it is a parquet file with slotstep's metadata."""
+    return KEY in head.metadata_keys
 
 
 def load(path: Path) -> Trace:
-    """The trace in the file. Raises BadInput for a file that is not ours, is damaged, or of another version."""
+    """The trace in the file. Raises BadInput for another format or version, and for a damaged file."""
     try:
         about = json.loads((pq.read_schema(path).metadata or {})[KEY.encode()])
     except (pa.ArrowException, OSError, KeyError, ValueError):
         raise BadInput(f"{path}: not a trace that slotstep wrote as parquet") from None
     if about.get("version") != VERSION:
-        raise BadInput(f"{path}: version {about.get('version')} of our own format; expected {VERSION}")
+        raise BadInput(f"{path}: version {about.get('version')} of slotstep's own format; expected {VERSION}")
     try:
         table = pq.read_table(path)
         frames, before = {}, 0
@@ -57,7 +57,7 @@ def load(path: Path) -> Trace:
 
 
 def restored(column: Any, kind: str) -> Any:
-    """A column as it was."""
+    """A column in its original type."""
     array = column.combine_chunks()
     if kind == "json":
         return objects(None if text is None else tuples(json.loads(text)) for text in array.to_pylist())

@@ -1,4 +1,4 @@
-"""Other people's policies: from a file by `module:Class`, or from an installed package's entry point."""
+"""Third-party policies: from a file by `module:Class`, or by an installed package's entry point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from repository import ROOT
 from sim_stories import engine, job, run, times
 
-from policies import foreign, registry
+from policies import registry, third_party
 
 EXAMPLES = ROOT / "examples"
 
@@ -20,9 +20,9 @@ def here(tmp_path, monkeypatch):
     """An empty current directory; what is found in it is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    foreign.load.cache_clear()
+    third_party.load.cache_clear()
     yield tmp_path
-    foreign.load.cache_clear()
+    third_party.load.cache_clear()
     for name in ("mine", "json_of_mine"):
         sys.modules.pop(name, None)
 
@@ -110,12 +110,12 @@ def test_what_is_no_policy_is_refused_in_one_line(here, text, complaint):
 
 
 def test_an_installed_package_offers_one_by_name(monkeypatch):
-    point = EntryPoint("theirs", "policies.fcfs:FirstComeFirstServed", foreign.GROUP)
-    monkeypatch.setattr(foreign, "entry_points", lambda group: [point])
-    foreign.load.cache_clear()
+    point = EntryPoint("theirs", "policies.fcfs:FirstComeFirstServed", third_party.GROUP)
+    monkeypatch.setattr(third_party, "entry_points", lambda group: [point])
+    third_party.load.cache_clear()
     try:
         assert type(registry.build("theirs", {}, 0)).__name__ == "FirstComeFirstServed"
         with pytest.raises(ValueError, match=r"'thairs' is unknown; did you mean theirs\?"):
             registry.build("thairs", {}, 0)
     finally:
-        foreign.load.cache_clear()
+        third_party.load.cache_clear()

@@ -1,9 +1,8 @@
-"""How a rate rises and falls around its mean, on a clock that no rate stretches.
+"""Relative intensities over time, which turn a process of constant rate into one of varying rate.
 
-A course maps the time a steady process would have shown to the time it shows when the rate varies: arrivals
-of a steady process, seen through it, have the relative intensity of the course. A Poisson process stays
-Poisson in each instant; gaps of another law stretch where the rate is low and shrink where it is high.
-Knows nothing of gaps.
+An intensity maps the arrival times of a process of constant rate to those at which the integral of the intensity
+reaches them (time rescaling). A Poisson process becomes an inhomogeneous Poisson process; gaps of another law are
+stretched where the intensity is low and compressed where it is high. Periods do not depend on the rate.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ BISECTIONS = 50
 MOST_STAYS = 10_000_000
 
 
-class Course(Protocol):
-    """Relative intensity over time, of mean 1."""
+class Intensity(Protocol):
+    """A relative intensity over time, of mean 1."""
 
     def times(self, steady: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When the intensity has added up to `steady` nanoseconds of the mean; in and out in order."""
+        """The times (ns) at which the integral of the intensity reaches `steady` (ns); both ascending."""
         ...
 
 
-class Periodic:
-    """Pieces of constant intensity, one after the other, beginning again after the last."""
+class PiecewiseConstant:
+    """Pieces of constant intensity, repeated after the last."""
 
     def __init__(self, rates: NDArray[np.float64], lasts: NDArray[np.int64]) -> None:
         self.ends = np.concatenate([[0.0], np.cumsum(lasts, dtype=np.float64)])
@@ -46,7 +45,7 @@ class Periodic:
         return times
 
 
-class Wave:
+class Sinusoid:
     """1 + amplitude x cos(2 pi (t - peak) / period)."""
 
     def __init__(self, amplitude: float, period: Nanoseconds, peak: Nanoseconds) -> None:
@@ -63,10 +62,10 @@ class Wave:
         return cycle * self.period + np.rint(high * (self.period / (2 * math.pi))).astype(np.int64)
 
 
-class Chain:
-    """States of constant intensity, each left after an exponential time for any other with equal chance.
+class MarkovChain:
+    """A Markov chain of states of constant intensity and exponential stays; all other states are equally likely next.
 
-    It starts in a state as likely as the share of time spent there.
+    The first state is drawn with probability equal to the state's share of time.
     """
 
     def __init__(self, rates: NDArray[np.float64], lasts: NDArray[np.int64], stream: Stream) -> None:

@@ -1,8 +1,7 @@
-"""Our own parquet file: a whole Trace, every frame, type and remark, in one table.
+"""slotstep's own trace format: a parquet table with every frame, type and remark of a Trace.
 
-The workload's columns bear their own names; those of other frames are called "FRAME.COLUMN", and the column
-`frame` tells the rows apart. The schema's metadata, under KEY, say what is not in the columns. The
-reader is `traces.formats.own`.
+Columns of the workload keep their names; those of other frames are named "FRAME.COLUMN", and the column `frame` names
+each row's frame. Everything else is in the schema's metadata under KEY. `traces.formats.slotstep_trace` reads it.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def write(trace: Trace, path: Path) -> list[str]:
 
 
 def stored(column: pd.Series[Any]) -> tuple[str, Any]:
-    """How a column is stored, in a word that `traces.formats.own` knows, and its arrow array."""
+    """The storage kind of a column, for `traces.formats.slotstep_trace`, and its arrow array."""
     if column.dtype != object:
         array = pa.array(column, from_pandas=column.dtype.kind != "f")
         return str(column.dtype), array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -96,7 +95,7 @@ def is_missing(value: object) -> bool:
 
 
 def bare(value: Any) -> Any:
-    """A value as JSON has it: numpy scalars as Python's, tuples and arrays as lists."""
+    """A value for JSON: numpy scalars as Python numbers, tuples and arrays as lists."""
     if isinstance(value, np.generic):
         return value.item()
     return [bare(item) for item in value] if isinstance(value, tuple | list | np.ndarray) else value

@@ -1,8 +1,9 @@
-"""Other people's policies: by entry point, or as `module:Class` from the current directory.
+"""Third-party policies: by entry point, or as `module:Class` from the current directory.
 
-A package offers one under the entry-point group `slotstep.policies`; a file needs no packaging. What is named is
-an `Order` class, whose constructor's parameters are its options (a parameter `seed` gets the scenario's, those that
-the class names in `durations` are durations), or an `Entry` for one that says more of itself.
+A package offers a policy under the entry-point group `slotstep.policies`; a file needs no packaging. Either names
+an `Order` class or an `Entry`. The parameters of the class's constructor are its options; a parameter `seed` receives
+the scenario's seed, and parameters listed in the class attribute `durations` are durations. An `Entry` also allows
+options of other kinds, a victim rule and a predictor's name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from policies.entry import Entry, Option
+from policies.base.entry import Entry, Option
 from sim.policy.base import Order
 
 GROUP = "slotstep.policies"
@@ -27,16 +28,16 @@ CODE = (".py", ".so", ".pyd")
 
 
 def offered() -> dict[str, EntryPoint]:
-    """The entry points of installed packages, by the name of their policy."""
+    """The entry points of installed packages, by policy name."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 @cache
 def load(name: str) -> Entry | None:
-    """The policy that `module:Class` or an entry point names; None if it is neither.
+    """The entry of a policy given as `module:Class` or by the name of an entry point; None if it is neither.
 
-    The current directory is looked into last, after everything installed. Raises ValueError, in one line, for a
-    module that cannot be imported and for something that is no policy.
+    The current directory is searched last, after everything installed. Raises ValueError, in one line, if the module
+    cannot be imported or the object is not a policy.
     """
     point = offered().get(name)
     if ":" not in name and point is None:
@@ -53,7 +54,7 @@ def load(name: str) -> Entry | None:
 
 
 def entry(name: str, found: object) -> Entry:
-    """What the registry wants to know of a policy that comes as a class, or as an entry already."""
+    """The entry of a policy given as a class or as an entry. Raises ValueError for any other object."""
     if isinstance(found, Entry):
         return found
     if not (inspect.isclass(found) and issubclass(found, Order)) or inspect.isabstract(found):
@@ -73,7 +74,7 @@ def entry(name: str, found: object) -> Entry:
 
     about = (inspect.getdoc(found) or "No description.").splitlines()[0]
     options = {
-        key: Option(parameter.default, "duration" if key in durations else "plain")
+        key: Option(parameter.default, "duration" if key in durations else "value")
         for key, parameter in parameters.items()
         if key != "seed"
     }
@@ -81,10 +82,10 @@ def entry(name: str, found: object) -> Entry:
 
 
 def sources(name: str) -> dict[str, Path]:
-    """The files that a policy of somebody else is made of, by their names in the folder that they lie in.
+    """The source files of a third-party policy, by their path relative to the folder of its module.
 
-    Its module, or its whole package, and what these import from the same folder; of what is installed nothing beside
-    the package.
+    These are its module or whole package and what those import from the same folder; of an installed package only the
+    package itself.
     """
     module = name.partition(":")[0] if ":" in name else offered()[name].module
     top = module.partition(".")[0]
@@ -106,14 +107,14 @@ def sources(name: str) -> dict[str, Path]:
 
 
 def files(folder: Path, module: str) -> list[Path]:
-    """The files of a module or a package that lies in this folder; none if it does not."""
+    """The files of a module or package in this folder; empty if it is not there."""
     package = folder / module
     places = package.rglob("*") if package.is_dir() else folder.glob(f"{module}.*")
     return sorted(place for place in places if place.suffix in CODE and place.is_file())
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The modules that a Python file imports by name."""
+    """The top-level names of the modules that a Python file imports."""
     try:
         tree = ast.parse(file.read_bytes()) if file.suffix == ".py" else ast.Module([], [])
     except SyntaxError:

@@ -1,7 +1,7 @@
 """Times as text to exact integer nanoseconds: decimal numbers of any unit, and ISO 8601.
 
-Nothing passes through a float: `1746748172.0435476` s is 1746748172043547600 ns. Digits beyond the nanosecond are
-cut. Knows no file.
+No conversion uses floats: `1746748172.0435476` s is 1746748172043547600 ns. Digits beyond the nanosecond are
+truncated.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from traces.limits import LATEST
 
 DIGITS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
-PLAIN = r"^[0-9]{1,19}(\.[0-9]*)?$"
-ISO_PLAIN = r"^(1[6-9]|2[0-2])\d{2}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?$"
+DECIMAL = r"^[0-9]{1,19}(\.[0-9]*)?$"
+ISO_UTC = r"^(1[6-9]|2[0-2])\d{2}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?$"
 ISO = (
     r"^(?P<seconds>(?:1[6-9]|2[0-2])\d{2}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2})"
     r"(?:\.(?P<fraction>\d{1,60}))?(?P<zone>Z|[+-]\d{2}:?\d{2})?$"
@@ -29,13 +29,13 @@ Mask = NDArray[np.bool_]
 
 
 def decimal(texts: Any, unit: str) -> tuple[Numbers, Mask]:
-    """Nanoseconds of numbers written in `unit` ("s", "ms", "us", "ns"), and which texts are none.
+    """Nanoseconds (int64) of numbers written in `unit` ("s", "ms", "us", "ns"), and which texts are invalid.
 
-    A number is not negative, finite, and at most 2^62 ns.
+    A valid number is from 0 to 2^62 ns.
     """
     digits = DIGITS[unit]
-    plain = pc.match_substring_regex(texts, PLAIN)
-    parts = pc.split_pattern(pc.if_else(plain, texts, "0"), ".", max_splits=1)
+    good = pc.match_substring_regex(texts, DECIMAL)
+    parts = pc.split_pattern(pc.if_else(good, texts, "0"), ".", max_splits=1)
     whole = pc.list_element(parts, 0)
     values = np.zeros(len(texts), np.int64)
     length = np.asarray(pc.utf8_length(whole))
@@ -48,7 +48,7 @@ def decimal(texts: Any, unit: str) -> tuple[Numbers, Mask]:
         pairs = pc.if_else(dotted, parts, pa.scalar(["0", "0"], parts.type))
         fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.list_element(pairs, 1), digits, "0"), 0, digits)
         values += pc.cast(fraction, pa.int64()).to_numpy(zero_copy_only=False)
-    bad = ~np.asarray(plain, bool) | too_long
+    bad = ~np.asarray(good, bool) | too_long
     for row in np.flatnonzero(bad):
         found = exact(texts[int(row)].as_py(), unit)
         if found is not None:
@@ -57,7 +57,7 @@ def decimal(texts: Any, unit: str) -> tuple[Numbers, Mask]:
 
 
 def exact(value: object, unit: str) -> int | None:
-    """Nanoseconds of one number or its text, or None if it is no number from 0 to 2^62 ns."""
+    """Nanoseconds of one number or its text; None if it is not a number from 0 to 2^62 ns."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     text = repr(value) if isinstance(value, int | float) else value
@@ -68,12 +68,12 @@ def exact(value: object, unit: str) -> int | None:
 
 
 def iso(texts: Any) -> tuple[Numbers, Mask]:
-    """Nanoseconds since 1970 of ISO 8601 times, and which texts are none.
+    """Nanoseconds since 1970 (int64) of ISO 8601 times, and which texts are invalid.
 
-    Any number of fraction digits, "T" or a space, "Z", an offset or no zone; without one it counts as UTC. A time
-    is not before 1970 and at most 2^62 ns after (in 2116).
+    Any number of fraction digits, "T" or a space, "Z", an offset or no zone, which means UTC. A valid time is from
+    1970 to 2^62 ns later (in 2116).
     """
-    if pc.all(pc.match_substring_regex(texts, ISO_PLAIN)).as_py():
+    if pc.all(pc.match_substring_regex(texts, ISO_UTC)).as_py():
         try:
             values = _cast(texts)
             return values, (values < 0) | (values > LATEST)

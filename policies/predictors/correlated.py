@@ -1,12 +1,12 @@
-"""Predictions that order requests as well as a given Kendall tau says, and no better.
+"""Predictions whose rank agrees with the true lengths by a given Kendall tau.
 
-Policies by predicted length need the order more than the lengths, and Kendall's tau is how the field states the
-quality of a ranking. The construction is a Gaussian copula: the normal score z of the true length is mixed with
-noise of the request's own to r z + sqrt(1 - r^2) e, whose Kendall tau with z is (2 / pi) arcsin r, so that
+Policies by predicted length depend on the order of the predictions more than on their values, and Kendall's tau
+measures the quality of a ranking. The construction is a Gaussian copula: the normal score z of the true length is
+mixed with noise e of the request's own to r z + sqrt(1 - r^2) e, whose Kendall tau with z is (2 / pi) arcsin r, so
 r = sin(pi tau / 2) (Kruskal, "Ordinal measures of association", JASA 1958).
 
-The score is z = log(length / median) / sigma. The tau is exact, but for the ties of whole numbers, where lengths
-are lognormal with that median and sigma; for other lengths it is what this mixture happens to give.
+The score is z = log(length / median) / sigma. The tau is exact, apart from ties of whole numbers, where lengths
+are lognormal with that median and sigma; for other lengths it differs.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from math import exp, log, pi, sin, sqrt
 from random import Random
 
+from policies.base.option_values import number
 from sim.request import Request
 
 
 @dataclass(frozen=True)
 class Correlated:
-    """A length whose normal score correlates with the true one's.
+    """Predicts a length whose normal score correlates with that of the true length.
 
     tau     Kendall's tau between prediction and truth, -1 to 1
     median  of the true output lengths, tokens
-    sigma   of their logarithm
+    sigma   standard deviation of their natural logarithm
+
+    Raises ValueError for values out of range.
     """
 
     tau: float
@@ -42,7 +45,7 @@ class Correlated:
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """The predictor's name in results."""
         return f"Kendall tau {self.tau:g}"
 
     def __call__(self, request: Request) -> float:
@@ -53,12 +56,5 @@ class Correlated:
 
 
 def correlated(seed: int, tau: object, median: object, sigma: object) -> Correlated:
-    """One by the options of a scenario. Raises ValueError for values that are no numbers too."""
+    """A predictor from the options of a scenario. Raises ValueError, also for values that are not numbers."""
     return Correlated(number("tau", tau), number("median", median), number("sigma", sigma), seed)
-
-
-def number(name: str, value: object) -> float:
-    """`value` if it is a number; raises ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is {value!r}; expected a number")
-    return float(value)

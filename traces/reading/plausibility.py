@@ -1,8 +1,8 @@
-"""What a file's times cannot mean: latencies that are 0 in every row, and arrivals that are years apart.
+"""Checks for implausible times: latencies that are 0 in every row, and arrivals that are years apart.
 
-A latency of exactly 0 in every row of a run was not measured, as by a client that does not stream. A span or gap of
-years, or a gap a thousand times the median one that is a tenth of the whole, is more likely two clocks in one column
-than a workload; a pause of minutes in an hour of a busy service is none.
+A latency of exactly 0 in every row of a run was not measured, for instance by a client that does not stream. A span
+or gap of years, or a gap a thousand times the median that is a tenth of the whole, suggests two clocks in one column;
+a pause of minutes in an hour of a busy service does not.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FEWEST = 3
 
 
 def drop_zeros(frame: pd.DataFrame, report: Report) -> None:
-    """Make latencies that are exactly 0 in every row of a run missing.
+    """Set latencies that are exactly 0 in every row of a run to missing.
 
-    Where no token took time after the first, answers came whole, and what stands for the first token is the last.
+    Where TPOT is 0 in every row, answers were not streamed, and the recorded first token is the last one.
     """
     runs = frame["run"] if "run" in frame else pd.Series("", index=frame.index)
     for rows in frame.groupby(runs, sort=False, dropna=False).groups.values():
@@ -48,15 +48,15 @@ def drop_zeros(frame: pd.DataFrame, report: Report) -> None:
 
 
 def all_zero(values: pd.Series[float]) -> bool:
-    """Whether there are values, and each is exactly 0."""
+    """Whether there are values and all are exactly 0."""
     known = values.dropna()
     return bool(len(known)) and bool((known == 0).all())
 
 
 def far_off(planned: Integers, started: Integers, ended: Integers) -> NDArray[np.bool_]:
-    """Which planned starts cannot be on the clock of the real starts and ends, ns, of the same run.
+    """Which planned starts (ns) are on another clock than the real starts and ends (ns) of the same run.
 
-    They are farther from the run than it lasts, and than a minute.
+    These are farther from the run than its duration and than a minute.
     """
     real = np.concatenate([started, ended])
     if not len(real):
@@ -69,13 +69,13 @@ def far_off(planned: Integers, started: Integers, ended: Integers) -> NDArray[np
 
 def warn(trace: Trace) -> None:
     """Add a warning to the trace's report for each run whose requests are implausibly far apart."""
-    for name, times in instants(trace):
-        for found in doubts(times):
+    for name, times in times_by_run(trace):
+        for found in implausible(times):
             trace.report.warn((f"run {name}: " if name else "") + found)
 
 
-def instants(trace: Trace) -> Iterator[tuple[str, Integers]]:
-    """The arrivals of each run, or where the file has none when its requests were sent, ns, in order."""
+def times_by_run(trace: Trace) -> Iterator[tuple[str, Integers]]:
+    """The name and sorted arrivals (ns) of each run; send times where the file has no arrivals."""
     for frame, clock in ((trace.workload, "arrival_ns"), (trace.measurements, "sent_ns")):
         if frame is not None and clock in frame:
             names = frame["run"] if len(trace.runs) > 1 else pd.Series("", index=frame.index)
@@ -84,8 +84,8 @@ def instants(trace: Trace) -> Iterator[tuple[str, Integers]]:
             return
 
 
-def doubts(times: Integers) -> Iterator[str]:
-    """What is implausible about these instants: their span, else their longest gap."""
+def implausible(times: Integers) -> Iterator[str]:
+    """A warning for an implausible span of these times, or else for an implausible gap."""
     gaps = np.diff(times)
     if not len(gaps):
         return

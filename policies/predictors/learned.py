@@ -1,8 +1,8 @@
-"""Predictions learned from the requests that have ended: no model, no oracle, only what a server can count.
+"""Predictors that learn from the outputs of ended requests, without a model and without the true length.
 
-They hear of a request's end from the order that uses them, and of how many tokens it got by then; of those that
-wait or run they know the prompt and the tenant. What they say of a request changes while they learn, so an
-order asks once, when a sequence joins the queue or returns to it.
+The order that uses one notifies it when a request ends, with the number of tokens generated. Of waiting and running
+requests it uses the prompt length and the tenant. A prediction changes while the predictor learns, so an order
+computes it once, when a sequence joins the queue or returns to it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from math import ceil
 from sim.request import Request, Sequence
 
 
-class History(ABC):
-    """A predictor that is told of every end; before the first it says `prior`."""
+class LearnedPredictor(ABC):
+    """A predictor that is notified of every end; before the first one it returns `prior` (tokens)."""
 
     def __init__(self, prior: float) -> None:
-        """Raises ValueError for a prior that is no number of tokens."""
+        """Raises ValueError for a prior that is not a number of tokens above 0."""
         if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 < prior < 10**9:
             raise ValueError(f"prior is {prior!r}; expected a number of tokens above 0")
         self.prior = float(prior)
@@ -26,27 +26,27 @@ class History(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What results call it."""
+        """The predictor's name in results."""
 
     @abstractmethod
     def __call__(self, request: Request) -> float:
-        """What the requests that have ended so far let expect."""
+        """Predicted output tokens, from the requests that have ended so far."""
 
     def ended(self, seq: Sequence) -> None:
-        """A request has left the engine; one that was cut short says nothing about its length."""
+        """Learn from a request that left the engine, unless it was cut short."""
         if seq.over and not seq.cut_short:
             self.learn(seq.request, seq.known - seq.request.prompt)
 
     @abstractmethod
     def learn(self, request: Request, tokens: int) -> None:
-        """A request has had so many tokens, and they were all."""
+        """Add a completed request and its output tokens."""
 
 
-class ClassMean(History):
+class ClassMean(LearnedPredictor):
     """The mean output of the ended requests of the same class: one tenant, prompts of the same power of two.
 
-    Good where a tenant is an application with its own prompts; slow to follow a change, for it never forgets. A
-    class that nobody has ended in takes the mean of all.
+    Accurate where each tenant is one application with its own prompts. Slow to follow a change, as all ended requests
+    count alike. A class without ended requests takes the mean of all classes.
     """
 
     name = "class mean"
@@ -60,26 +60,26 @@ class ClassMean(History):
         return tokens / requests
 
     def learn(self, request: Request, tokens: int) -> None:
-        """Count it in its class and in all."""
+        """Add to the sums of its class and of all classes."""
         for key in (prompt_class(request), None):
             before, requests = self.sums.get(key, (0, 0))
             self.sums[key] = (before + tokens, requests + 1)
 
 
 def prompt_class(request: Request) -> tuple[str, int]:
-    """The tenant, and the power of two up to which its prompt reaches."""
+    """The tenant, and the number of binary digits of the prompt length."""
     return request.tenant, request.prompt.bit_length()
 
 
-class Quantile(History):
-    """A quantile of the outputs of all ended requests: the same number for everyone who joins at one time.
+class Quantile(LearnedPredictor):
+    """A quantile of the outputs of all ended requests: the same for all requests that join at one time.
 
-    It tells nobody apart, so an order by it alone is by arrival nearly; it serves where a length is needed that
-    is seldom exceeded: slack, a charge in advance, a fair share of work.
+    It does not distinguish requests, so an order by it alone is almost by arrival. Use it where a length is needed
+    that is seldom exceeded: slack, a charge in advance, the cost of a turn.
     """
 
     def __init__(self, prior: float, quantile: float) -> None:
-        """Raises ValueError for a quantile that is none."""
+        """Raises ValueError for a quantile that is not above 0 and at most 1."""
         super().__init__(prior)
         if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 < quantile <= 1:
             raise ValueError(f"quantile is {quantile!r}; expected above 0 and at most 1")
@@ -88,7 +88,7 @@ class Quantile(History):
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """The predictor's name in results."""
         return f"quantile {self.quantile:g} of history"
 
     def __call__(self, request: Request) -> float:
@@ -97,5 +97,5 @@ class Quantile(History):
         return self.outputs[ceil(self.quantile * len(self.outputs)) - 1]
 
     def learn(self, request: Request, tokens: int) -> None:
-        """Enter it among those seen, in order of length."""
+        """Insert the length into the sorted outputs."""
         insort(self.outputs, tokens)
