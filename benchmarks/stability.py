@@ -19,7 +19,7 @@ OUTPUT, PROMPT, SLOTS = 128, 128, 16
 STEP = 0.005 + SLOTS * 0.0002
 LIMIT = SLOTS / (STEP * OUTPUT)
 """Requests a second that either pool can bear."""
-CELLS = ((300, 0.9), (3000, 0.8), (3000, 0.9), (3000, 1.05))
+CELLS = ((300, 0.5), (300, 0.8), (300, 0.9), (3000, 0.9), (3000, 1.05))
 """Requests and load."""
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 import slotstep
-from reports.figures import files
+from reports.figures.png import write_png
+from reports.figures.timeline import slot_timeline
 
 HERE = Path(__file__).parent
 STEPS = 120
@@ -20,8 +21,8 @@ END_NS = STEPS * 1_000_000
 
 def main() -> None:
     """Draw both examples, one over the other."""
-    drawn = files.slot_timeline(*panels())
-    print(*files.write({"eight": drawn}, HERE.parent / "docs"))
+    drawn = slot_timeline(*panels())
+    print(*write_png({"eight": drawn}, HERE.parent / "docs"))
 
 
 def panels() -> tuple[dict[str, tuple[pd.DataFrame, int]], dict[str, float]]:

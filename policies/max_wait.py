@@ -26,6 +26,8 @@ class MaxWait(Wrapper):
         if max_wait < 0:
             raise ValueError(f"max_wait is {max_wait} ns; expected 0 or more")
         super().__init__(inner)
+        self.counts_service |= inner.preempts
+        self.running: dict[int, Sequence] = {}  # if it preempts
         self.max_wait = max_wait
         self.oldest: list[tuple[Nanoseconds, int, Sequence]] = []  # heap; some may have left the queue
         self.waiting: dict[int, Sequence] = {}
@@ -37,6 +39,7 @@ class MaxWait(Wrapper):
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Return; what it waited before still counts."""
+        self.running.pop(seq.index, None)
         super().push_back(seq, now, step)
         self.note(seq)
 
@@ -76,12 +79,26 @@ class MaxWait(Wrapper):
         return now - seq.request.arrival > self.max_wait
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
-        """When the oldest becomes overdue, or the order it wraps may change its answer."""
+        """When the oldest, or a running one, becomes overdue, or the order it wraps may change its answer."""
         arrival, _ = self.longest_wait()
         until, steps = super().next_change(now, step)
+        for seq in self.running.values():
+            if not self.overdue(seq, now):
+                until = sooner(until, seq.request.arrival + self.max_wait + 1)
         if now - arrival > self.max_wait:
             return (until, steps) if self.preempts else (None, None)
         return sooner(until, arrival + self.max_wait + 1), steps
+
+    def admitted(self, seq: Sequence, step: int) -> None:
+        """It runs."""
+        if self.preempts:
+            self.running[seq.index] = seq
+        super().admitted(seq, step)
+
+    def left(self, seq: Sequence, step: int) -> None:
+        """It is gone."""
+        self.running.pop(seq.index, None)
+        super().left(seq, step)
 
 
 def make(seed: int, order: Callable[[], Order], max_wait: object) -> Order:

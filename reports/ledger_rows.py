@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Row:
+class LedgerRow:
     """One reason for a slot-step. `glyph` and `ascii` tell the rows apart where there is no colour.
 
     `dark` is its colour on a dark ground; `advice` what to do about it, empty if nothing.
@@ -27,9 +27,9 @@ class Row:
 
 # Useful first, then occupied in vain, then empty. Work is blue, lost work purple, holding warm, empty grey.
 ROWS = (
-    Row("decode", "#0b4f82", "#4a9bd9", "█", "#", "one new token"),
-    Row("prefill", "#4f9fd4", "#86c1ee", "▓", "=", "prompt tokens", "prompts that repeat could be cached"),
-    Row(
+    LedgerRow("decode", "#0b4f82", "#4a9bd9", "█", "#", "one new token"),
+    LedgerRow("prefill", "#4f9fd4", "#86c1ee", "▓", "=", "prompt tokens", "prompts that repeat could be cached"),
+    LedgerRow(
         "recomputed",
         "#a9d3ee",
         "#34597a",
@@ -38,7 +38,7 @@ ROWS = (
         "what a preemption had thrown away",
         "more pages, fewer slots, or admission: reserve",
     ),
-    Row(
+    LedgerRow(
         "wasted",
         "#8e3b8a",
         "#b565b0",
@@ -47,7 +47,7 @@ ROWS = (
         "work for requests cancelled, timed out or lost",
         "shed load earlier",
     ),
-    Row(
+    LedgerRow(
         "held",
         "#e08a1e",
         "#e9a24a",
@@ -56,7 +56,7 @@ ROWS = (
         "finished, but still in the batch",
         "continuous batching, evict: before",
     ),
-    Row(
+    LedgerRow(
         "no_budget",
         "#f2d16b",
         "#d8b851",
@@ -65,7 +65,7 @@ ROWS = (
         "the step's token budget was spent",
         "raise token_budget, if the longer step is worth it",
     ),
-    Row(
+    LedgerRow(
         "no_memory",
         "#5c5c5c",
         "#a3a3a3",
@@ -74,7 +74,7 @@ ROWS = (
         "empty: no pages for the next in line",
         "more or smaller pages of KV; under reserve, tighter max_output",
     ),
-    Row(
+    LedgerRow(
         "blocked",
         "#858585",
         "#808080",
@@ -83,8 +83,8 @@ ROWS = (
         "empty: the head could not go, a later one could",
         "an order that lets small requests pass",
     ),
-    Row("limited", "#adadad", "#626262", "l", "l", "empty: the policy's own rule", "loosen the rule"),
-    Row(
+    LedgerRow("limited", "#adadad", "#626262", "l", "l", "empty: the policy's own rule", "loosen the rule"),
+    LedgerRow(
         "no_demand",
         "#d6d6d6",
         "#454a50",
@@ -93,13 +93,13 @@ ROWS = (
         "empty: nobody waited",
         "fewer slots, fewer GPUs, or more traffic",
     ),
-    Row("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
-    Row("down", "#c0392b", "#d9705f", "!", "!", "the replica had failed"),
+    LedgerRow("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
+    LedgerRow("down", "#c0392b", "#d9705f", "!", "!", "the replica had failed"),
 )
 USEFUL = ("decode", "prefill")
 
 
-def of(account: Mapping[str, float]) -> list[tuple[Row, float]]:
+def of(account: Mapping[str, float]) -> list[tuple[LedgerRow, float]]:
     """The rows of one account (`slot_steps` or `slot_seconds` of a summary) with what each holds, in order.
 
     Raises ValueError for a row that nobody has given a look, and when the rows do not add up to what was

@@ -30,7 +30,7 @@ BUCKETS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 LABELS = ("model_name", "engine")
 
 
-def openmetrics(logs: Sequence[EventLog], model: str, step: int | None = None) -> str:
+def exposition(logs: Sequence[EventLog], model: str, step: int | None = None) -> str:
     """The page of several engines, as it is once `step` steps of each have ended (None: at the end of the run).
 
     What the prefix cache gave is known at the end only. Raises ValueError for a step that no engine has run.

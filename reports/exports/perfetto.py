@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reports.page.story import Run
+from reports.page.report import Run
 
 Event = dict[str, Any]
 Whole = NDArray[np.int64]

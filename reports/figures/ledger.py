@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 
 from reports import ledger_rows
 from reports.figures import style
-from reports.ledger_rows import Row
+from reports.ledger_rows import LedgerRow
 from reports.units import percent, printable, significant
 
 ACCOUNTS = {
@@ -66,7 +66,7 @@ def _panel(axes: Axes, accounts: Mapping[str, Mapping[str, float]], unit: str) -
     return used
 
 
-def _segment(axes: Axes, row: Row, place: int, left: float, share: float) -> None:
+def _segment(axes: Axes, row: LedgerRow, place: int, left: float, share: float) -> None:
     axes.barh(
         place,
         share,

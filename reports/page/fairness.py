@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from reports.page.story import SECOND, Run
+from reports.page.report import SECOND, Run
 
 
 def jain(values: Sequence[float]) -> float | None:

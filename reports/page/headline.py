@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports import ledger_rows
-from reports.page.story import Run
-from reports.text.contest import ENGINE, LATENCIES, Contest, hold
-from reports.text.verdict import verdict, written
+from reports.page.report import Run
+from reports.text.comparison_sentences import sentences, written
+from reports.text.metric_comparison import ENGINE_METRICS, LATENCY_METRICS, MetricComparison, compare
 from reports.units import ABSENT, duration, percent, significant
 
-CARDS = (ENGINE[0], ENGINE[2], ENGINE[4], LATENCIES[1][1], LATENCIES[3][1], ENGINE[5])
+CARDS = (
+    ENGINE_METRICS[0],
+    ENGINE_METRICS[2],
+    ENGINE_METRICS[4],
+    LATENCY_METRICS[1][1],
+    LATENCY_METRICS[3][1],
+    ENGINE_METRICS[5],
+)
 
 
 @dataclass(frozen=True)
@@ -26,22 +33,27 @@ class Card:
 def cards(runs: Sequence[Run]) -> list[Card]:
     """A card for each metric that any run has: of one run its value; of several the best, whose it is, the rest."""
     summaries = [run.summary for run in runs]
-    contests = [
-        contest for metric in CARDS for contest in hold([metric], summaries) if set(contest.cells) != {ABSENT}
+    compared = [
+        comparison
+        for metric in CARDS
+        for comparison in compare([metric], summaries)
+        if set(comparison.cells) != {ABSENT}
     ]
-    return [Card(contest.metric.subject, *_told(contest, [run.name for run in runs])) for contest in contests]
+    return [
+        Card(comparison.metric.subject, *_told(comparison, [run.name for run in runs])) for comparison in compared
+    ]
 
 
-def _told(contest: Contest, names: Sequence[str]) -> tuple[str, str]:
-    metric, values = contest.metric, contest.values
+def _told(comparison: MetricComparison, names: Sequence[str]) -> tuple[str, str]:
+    metric, values = comparison.metric, comparison.values
     told = [written(metric, value) for value in values]
     if len(names) == 1:
         return told[0], ""
-    if not contest.best:
-        return told[0], "equal for all" if contest.all_equal else ""
-    place = min(contest.best)
-    rest = ", ".join(f"{name} {told[i]}" for i, name in enumerate(names) if i not in contest.best)
-    return told[place], f"best: {', '.join(names[i] for i in sorted(contest.best))}; {rest}"
+    if not comparison.best:
+        return told[0], "equal for all" if comparison.all_equal else ""
+    place = min(comparison.best)
+    rest = ", ".join(f"{name} {told[i]}" for i, name in enumerate(names) if i not in comparison.best)
+    return told[place], f"best: {', '.join(names[i] for i in sorted(comparison.best))}; {rest}"
 
 
 def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
@@ -51,8 +63,8 @@ def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
         said = [f"All policies: {said[0].partition(': ')[2]}"]
     if len(runs) == 1:
         return said, [_pace(runs[0])]
-    beware = {sentence.partition(": ")[2] for run in runs for sentence in verdict([run.summary])}
-    whole = verdict([run.summary for run in runs])
+    beware = {sentence.partition(": ")[2] for run in runs for sentence in sentences([run.summary])}
+    whole = sentences([run.summary for run in runs])
     return said, [sentence for sentence in whole if sentence.partition(": ")[2] not in beware]
 
 
@@ -97,7 +109,7 @@ def warnings(runs: Sequence[Run]) -> list[str]:
 def _of(run: Run) -> list[str]:
     summary = run.summary
     said = [str(remark) for remark in summary["remarks"]]
-    said += [sentence.partition(": ")[2] for sentence in verdict([summary])]
+    said += [sentence.partition(": ")[2] for sentence in sentences([summary])]
     if summary["tokens"]["lost"]:
         said.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
     for profile in run.profiles:

@@ -15,15 +15,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import ledger_rows
-from reports.page import curves, findings, headline, slots, stacks, svg, tables
-from reports.page.story import Run, Story
+from reports.page import finding_charts, headline, ledger_charts, line_charts, slot_timeline, svg, tables
+from reports.page.report import Report, Run
 from reports.units import printable
 
 LARGEST = 3_000_000
 """Bytes of a page."""
 
 
-def page(story: Story, version: str) -> str:
+def page(story: Report, version: str) -> str:
     """The whole page as text; `version` is slotstep's own."""
     script, style = (_own(name) for name in ("page.js", "page.css"))
     environment = Environment(
@@ -44,7 +44,11 @@ def page(story: Story, version: str) -> str:
         runs=runs,
         looks=[(run.name, svg.look(place)) for place, run in enumerate(runs)],
         findings=[
-            (finding, [findings.drawn(finding, curve) for curve in finding.curves], tables.of_finding(finding))
+            (
+                finding,
+                [finding_charts.finding_chart(finding, curve) for curve in finding.curves],
+                tables.of_finding(finding),
+            )
             for finding in story.findings
         ],
         warnings=list(story.remarks),
@@ -53,8 +57,10 @@ def page(story: Story, version: str) -> str:
 
 
 def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
-    used = {row.key for run in runs for key in stacks.ACCOUNTS for row, n in ledger_rows.of(run.summary[key]) if n}
-    shown = slots.timelines(runs)
+    used = {
+        row.key for run in runs for key in ledger_charts.ACCOUNTS for row, n in ledger_rows.of(run.summary[key]) if n
+    }
+    shown = slot_timeline.timelines(runs)
     first, then = headline.answers(runs)
     return {
         "cards": headline.cards(runs),
@@ -62,12 +68,12 @@ def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
         "then": then,
         "beware": headline.warnings(runs),
         "rows": [row for row in ledger_rows.ROWS if row.key in used],
-        "bars": stacks.bars(runs),
-        "ledgers": [(run.name, stacks.over_time(run)) for run in runs],
+        "bars": ledger_charts.bars(runs),
+        "ledgers": [(run.name, ledger_charts.over_time(run)) for run in runs],
         "timelines": shown,
-        "parts": [(key, name) for key, name in slots.PARTS.items() if any(key in one.parts for one in shown)],
-        "latencies": curves.latencies(runs),
-        "courses": curves.over_time(runs),
+        "parts": [(key, name) for key, name in slot_timeline.PARTS.items() if any(key in one.parts for one in shown)],
+        "latencies": line_charts.latencies(runs),
+        "courses": line_charts.over_time(runs),
         "tables": {
             "comparison": tables.comparison(runs),
             "facts": tables.facts(runs),

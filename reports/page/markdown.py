@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.page import headline, tables
-from reports.page.story import Run, Story
+from reports.page.report import Report, Run
 from reports.page.tables import Table
 from reports.text.comparison import comparison_markdown, escaped
 
 MOST_ROWS = 20
 
 
-def markdown(story: Story) -> str:
+def markdown(story: Report) -> str:
     """Headline, what is compared, the ledger, tenants, findings and what to beware of; names are taken literally."""
     parts = [f"## {escaped(story.title)}\n"]
     runs = story.runs

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from reports import latency_origin
-from reports import ledger_rows as rows
+from reports import latency_origin, ledger_rows
 from reports.page import fairness
-from reports.page.story import Finding, Run
-from reports.text import overview
-from reports.text.contest import ENGINE, LATENCIES, Metric, hold, worst_off
-from reports.text.verdict import written
+from reports.page.report import Finding, Run
+from reports.text import run_summary
+from reports.text.comparison_sentences import written
+from reports.text.metric_comparison import ENGINE_METRICS, LATENCY_METRICS, Metric, compare, worst_off
 from reports.units import ABSENT, duration, percent, printable, significant
 
 SLOWEST = 10
@@ -81,19 +80,24 @@ def rate(value: float | None) -> Cell:
 def comparison(runs: Sequence[Run]) -> Table:
     """A row per run with what tells them apart, the best of a column marked; the note says what is equal for all."""
     summaries = [run.summary for run in runs]
-    groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE] + list(LATENCIES)
-    contests = [contest for group in groups for contest in hold(group, summaries) if set(contest.cells) != {ABSENT}]
-    equal = [f"{c.metric.subject} {written(c.metric, c.values[0])}" for c in contests if c.all_equal]
-    contests = [contest for contest in contests if not contest.all_equal]
+    groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE_METRICS] + list(LATENCY_METRICS)
+    compared = [
+        comparison
+        for group in groups
+        for comparison in compare(group, summaries)
+        if set(comparison.cells) != {ABSENT}
+    ]
+    equal = [f"{c.metric.subject} {written(c.metric, c.values[0])}" for c in compared if c.all_equal]
+    compared = [comparison for comparison in compared if not comparison.all_equal]
     worst = [worst_off(summary) for summary in summaries]
-    heads = ["policy", *(contest.title for contest in contests)]
+    heads = ["policy", *(comparison.title for comparison in compared)]
     found = []
     for place, run in enumerate(runs):
         cells = [word(run.name)]
-        for contest in contests:
-            value = contest.values[place]
+        for comparison in compared:
+            value = comparison.values[place]
             key = math.inf if math.isnan(value) else value
-            cells.append(Cell(contest.cells[place], key, place in contest.best))
+            cells.append(Cell(comparison.cells[place], key, place in comparison.best))
         found.append(cells + ([word(tenant[0] if (tenant := worst[place]) else ABSENT)] if any(worst) else []))
     notes = [f"Equal for all: {', '.join(equal)}."] if equal else []
     note = " ".join(filter(None, [*notes, latency_origin.note(summaries)]))
@@ -113,12 +117,12 @@ def latencies(runs: Sequence[Run]) -> Table:
 
 
 def ledger(runs: Sequence[Run]) -> Table:
-    """The rows of every run's ledger that hold anything, in slot-steps and in slot-seconds."""
+    """The rows of every run's ledger that compare anything, in slot-steps and in slot-seconds."""
     found = []
     for run in runs:
         steps, seconds = run.summary["slot_steps"], run.summary["slot_seconds"]
-        by_key = {row.key: amount for row, amount in rows.of(steps)}
-        for row, spent in rows.of(seconds):
+        by_key = {row.key: amount for row, amount in ledger_rows.of(steps)}
+        for row, spent in ledger_rows.of(seconds):
             taken = by_key.get(row.key, 0)
             if taken or spent:
                 found.append(
@@ -175,7 +179,7 @@ def fairness_of(runs: Sequence[Run]) -> Table:
 
 def facts(runs: Sequence[Run]) -> Table:
     """What each run did, in words, a column per run."""
-    told = [dict(overview.facts(run.summary)) for run in runs]
+    told = [dict(run_summary.facts(run.summary)) for run in runs]
     names = dict.fromkeys(name for one in told for name in one)
     found = [[word(name), *(word(one.get(name, ABSENT)) for one in told)] for name in names]
     return Table("In numbers", ["", *(run.name for run in runs)], found, texts=1 + len(runs))

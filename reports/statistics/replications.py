@@ -26,7 +26,7 @@ P99 = 0.99
 
 
 @dataclass(frozen=True)
-class Run:
+class Replication:
     """One policy on one seed: each of LATENCIES by request, numbers of the whole run, and whether its queue grows."""
 
     latencies: Mapping[str, Floats]
@@ -47,7 +47,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Metric:
+class ReplicationMetric:
     """What is said of a set of runs: `key` in JSON, `name` in words, and how it is read."""
 
     key: str
@@ -56,7 +56,7 @@ class Metric:
     latency: str | None = None
     statistic: Literal["mean", "p99"] = "mean"
 
-    def of_run(self, run: Run, warm: bool = False) -> float:
+    def of_run(self, run: Replication, warm: bool = False) -> float:
         """Its value in one run, NaN if it has none. A mean is over the requests for which it came."""
         if self.latency is None:
             value = run.whole[self.key]
@@ -67,7 +67,9 @@ class Metric:
         came = samples[np.isfinite(samples)]
         return float(came.mean()) if len(came) else math.nan
 
-    def of_all(self, runs: Sequence[Run], warm: bool = False, confidence: float = CONFIDENCE) -> Estimate | None:
+    def of_all(
+        self, runs: Sequence[Replication], warm: bool = False, confidence: float = CONFIDENCE
+    ) -> Estimate | None:
         """Its estimate from all runs: the mean of the runs' values, a percentile of all their requests together.
 
         None if no run has a value; `n` is the number of runs, for a percentile that of requests.
@@ -81,13 +83,13 @@ class Metric:
 
 METRICS = (
     *(
-        Metric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
+        ReplicationMetric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
         for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
         for statistic in ("mean", "p99")
     ),
-    Metric("occupancy", "occupancy", "share"),
-    Metric("output_tokens_per_s", "output rate", "rate"),
-    Metric("attainment", "attainment", "share"),
+    ReplicationMetric("occupancy", "occupancy", "share"),
+    ReplicationMetric("output_tokens_per_s", "output rate", "rate"),
+    ReplicationMetric("attainment", "attainment", "share"),
 )
 
 
@@ -96,7 +98,7 @@ class Replications:
     """The runs of each policy, seed by seed in the same order; the first policy is what the others are held to."""
 
     seeds: tuple[int, ...]
-    runs: Mapping[str, Sequence[Run]]
+    runs: Mapping[str, Sequence[Replication]]
     confidence: float = field(default=CONFIDENCE)
 
     def unstable(self, policy: str) -> int:
@@ -108,11 +110,11 @@ class Replications:
         ends = np.concatenate([run.latencies["e2e_s"] for run in self.runs[policy]])
         return int(np.isinf(ends).sum()), len(ends)
 
-    def estimate(self, policy: str, metric: Metric, warm: bool = False) -> Estimate | None:
+    def estimate(self, policy: str, metric: ReplicationMetric, warm: bool = False) -> Estimate | None:
         """What is known of a metric under a policy."""
         return metric.of_all(self.runs[policy], warm, self.confidence)
 
-    def difference(self, metric: Metric, first: str, second: str) -> Difference:
+    def difference(self, metric: ReplicationMetric, first: str, second: str) -> Difference:
         """How far the second policy is above the first, seed by seed."""
         values = [[metric.of_run(run) for run in self.runs[policy]] for policy in (first, second)]
         return difference(values[0], values[1], self.confidence)

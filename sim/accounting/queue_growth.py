@@ -27,7 +27,7 @@ BATCHES = 16
 LAST = 3
 """A queue that clears in the last of so many parts of that time does not grow."""
 CRITICAL = 1.04
-"""Of the statistic: the 85th percentile of the normal law, its law for a random walk without drift (load 100%)."""
+"""Of the statistic: the 85th percentile of the normal law, its limit for a random walk without drift."""
 LAGS = 1
 """How many batches apart two differences are correlated: neighbours share a batch."""
 

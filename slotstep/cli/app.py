@@ -142,15 +142,16 @@ def run(
         say(f"written to {out}")
     if openmetrics:
         from reports import files
-        from reports.exports import openmetrics as exposition
+        from reports.exports.openmetrics import exposition
 
-        files.write_text(openmetrics, exposition.openmetrics(result.logs, loaded.name))
+        files.write_text(openmetrics, exposition(result.logs, loaded.name))
     if as_json:
         print_json(result.summary)
     else:
-        from reports.text import table
+        from reports.text.ledger_bar import ledger_bar
+        from reports.text.run_summary import summary_table
 
-        show(table.summary_table(result.summary), table.ledger_bar(result.summary))
+        show(summary_table(result.summary), ledger_bar(result.summary))
 
 
 @app.command()
@@ -193,9 +194,9 @@ def compare(
     if as_json:
         print_json({"runs": summaries})
     else:
-        from reports.text import table
+        from reports.text.comparison import comparison_table
 
-        show(table.comparison_table(summaries))
+        show(comparison_table(summaries))
 
 
 @app.command()
@@ -271,7 +272,7 @@ def replicate(
 ) -> None:
     """Compare policies over several seeds; into `out` goes replications.json."""
     from reports import files
-    from reports.text import replicated
+    from reports.text.replications import replications_json, replications_table
     from slotstep.cli.progress import Meter
     from slotstep.experiments.replications import replicate as repeated
     from slotstep.runs.result import prepare
@@ -280,13 +281,13 @@ def replicate(
         prepare(out)
     with Meter("seeds", seeds, "seeds") as meter:
         found = repeated(scenario, names, seeds, jobs, meter)
-    content = {"scenario": scenario.name, **replicated.replicated_json(found)}
+    content = {"scenario": scenario.name, **replications_json(found)}
     if out:
         say(f"written to {files.write_json(out / 'replications.json', content)}")
     if as_json:
         print_json(content)
     else:
-        show(replicated.replicated_table(found))
+        show(replications_table(found))
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.statistics.replications import LATENCIES, Replications, Run
+from reports.statistics.replications import LATENCIES, Replication, Replications
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
 from slotstep.runs import build
@@ -36,7 +36,7 @@ def replicate(
     size_limits.check_runs("seeds", seeds * len(policies), scenario.allow_large)
     numbers = tuple(range(scenario.seed, scenario.seed + seeds))
     settings = [each.resolved() for each in scenarios]
-    found: dict[int, list[Run]] = {}
+    found: dict[int, list[Replication]] = {}
     logs: set[tuple[str, ...]] = set()
     for seed, runs, digests in compute(on_seed, ((settings, seed) for seed in numbers), "local", None, jobs):
         found[seed] = runs
@@ -59,7 +59,7 @@ def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
     return [(request.arrival, request.prompt, request.output) for request in made.requests]
 
 
-def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Run], tuple[str, ...]]:
+def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Replication], tuple[str, ...]]:
     """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
     scenarios = [parse({**each, "seed": seed}) for each in settings]
     workload = load(scenarios[0], read_once)
@@ -67,7 +67,7 @@ def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list
     return seed, [measured(each) for each in results], tuple(each.summary["log_sha256"] for each in results)
 
 
-def measured(result: Result) -> Run:
+def measured(result: Result) -> Replication:
     """What a run measured, request by request in the order of arrival."""
     frame = result.requests.sort_values("queued_ns", kind="stable")
     status = frame["status"].to_numpy()
@@ -84,4 +84,4 @@ def measured(result: Result) -> Run:
         "attainment": summary["attainment"],
         "client_wait_s": summary["client_wait_s"]["max"],
     }
-    return Run(latencies, whole, result.queue_grows)
+    return Replication(latencies, whole, result.queue_grows)

@@ -13,18 +13,18 @@ from traces.errors import BadInput
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reports.page.story import Curve, Story
+    from reports.page.report import Curve, Report
 
 NAME = "capacity.json"
 AT = {"rate": "requests/s", "replicas": "replicas", "slots": "requests/s"}
 LABEL = "variant"
 
 
-def capacity(folder: Path) -> Story:
+def capacity(folder: Path) -> Report:
     """The story of a search for capacity. Raises BadInput for a file that is none."""
     import pandas as pd
 
-    from reports.page.story import Finding, Story
+    from reports.page.report import Finding, Report
 
     path = folder / NAME
     try:
@@ -42,7 +42,7 @@ def capacity(folder: Path) -> Story:
             findings.append(Finding("The points looked at", points, (), drawn, bounds))
         if len(ledger):
             findings.append(Finding("Where the slot-seconds go at the limit", ledger))
-        return Story(f"Capacity of {found['scenario']}", (), findings, remarks)
+        return Report(f"Capacity of {found['scenario']}", (), findings, remarks)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -112,7 +112,7 @@ def ledger_row(label: str, knee: Mapping[str, Any]) -> dict[str, Any]:
 
 def curves(points: pd.DataFrame, found: Mapping[str, Any], at: str) -> list[Curve]:
     """Each objective over the rate with its limit, and occupancy."""
-    from reports.page.story import Curve
+    from reports.page.report import Curve
 
     limits = {
         column(each["objective"]): each["limit"]

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
-    from reports.page.story import Story
+    from reports.page.report import Report
 
 NAME = "replications.json"
 
 
-def replications(folder: Path) -> Story:
+def replications(folder: Path) -> Report:
     """The story of a folder with replications. Raises BadInput for a file that is none."""
     import pandas as pd
 
-    from reports.page.story import Finding, Story
+    from reports.page.report import Finding, Report
 
     path = folder / NAME
     try:
@@ -40,7 +40,7 @@ def replications(folder: Path) -> Story:
     findings = [Finding("Estimates", pd.DataFrame(rows), [head, *said])]
     if not compared.empty:
         findings.append(Finding("Differences, the second's value minus the first's, seed by seed", compared))
-    return Story(str(found["scenario"]), (), findings, remarks)
+    return Report(str(found["scenario"]), (), findings, remarks)
 
 
 def estimates(policy: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

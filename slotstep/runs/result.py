@@ -194,11 +194,11 @@ def save_all(results: Sequence[Result], folder: str | Path) -> list[Path]:
     Returns the files; raises as `Result.save`.
     """
     from reports import files
-    from reports.text import table
+    from reports.text.comparison import comparison_markdown
 
     folder = Path(folder)
     written = [path for result in results for path in result.save(folder / result.policy)]
-    compared = table.comparison_markdown([result.summary for result in results])
+    compared = comparison_markdown([result.summary for result in results])
     written += draw({result.policy: result for result in results}, folder)
     listed = {"runs": [result.policy for result in results]}
     return [
@@ -213,17 +213,20 @@ def draw(results: Mapping[str, Result], folder: Path) -> list[Path]:
 
     timeline.png, latencies.png and ledger.png. Raises OSError for a folder that cannot be written.
     """
-    from reports.figures import files as figures
+    from reports.figures.distributions import latency_distributions
+    from reports.figures.ledger import ledger
+    from reports.figures.png import write_png
+    from reports.figures.timeline import slot_timeline
 
     summaries = {name: result.summary for name, result in results.items()}
     shares = {name: summary["occupancy"] for name, summary in summaries.items() if summary["steps"]}
     stays = {name: (result.slots, sum(log.slots for log in result.logs)) for name, result in results.items()}
     pictures = {
-        "timeline": figures.slot_timeline(stays, shares),
-        "latencies": figures.latency_distributions({name: run.requests for name, run in results.items()}),
-        "ledger": figures.ledger(summaries),
+        "timeline": slot_timeline(stays, shares),
+        "latencies": latency_distributions({name: run.requests for name, run in results.items()}),
+        "ledger": ledger(summaries),
     }
-    return figures.write(pictures, folder)
+    return write_png(pictures, folder)
 
 
 def prepare(folder: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from slotstep.scenario.engine import Engine
     from slotstep.scenario.schema import Scenario
 
-MOST_REPLICAS = 4096
+MOST_REPLICAS = 1024
 LARGEST_PAGE = 2**20
 """Tokens: the kernel counts pages by their phase, one number for each position of a page."""
 MOST_STEPS = 30_000_000

@@ -1,7 +1,8 @@
 """What a file's times cannot mean: latencies that are 0 in every row, and arrivals that are years apart.
 
 A latency of exactly 0 in every row of a run was not measured, as by a client that does not stream. A span or gap of
-years, or a gap a thousand times the usual one, is more likely two clocks in one column than a workload.
+years, or a gap a thousand times the median one that is a tenth of the whole, is more likely two clocks in one column
+than a workload; a pause of minutes in an hour of a busy service is none.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Integers = NDArray[np.int64]
 
 YEAR = 365 * 24 * 3600 * SECOND
 FAR = 1000
+SHARE = 0.1
 FEWEST = 3
 
 
@@ -93,5 +95,5 @@ def doubts(times: Integers) -> Iterator[str]:
     usual = int(np.median(gaps[gaps > 0])) if longest else 0
     if span > YEAR:
         yield f"requests over {span / YEAR:,.1f} years, the longest gap {longest / YEAR:,.1f} years, {where}"
-    elif len(gaps) >= FEWEST and longest > FAR * usual:
+    elif len(gaps) >= FEWEST and longest > max(FAR * usual, SHARE * span):
         yield f"a gap of {longest / SECOND:,.4g} s, {longest / usual:,.0f} times the median one, {where}"

@@ -176,7 +176,7 @@ def from_log(
 def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
     """What the shapes say of the model and the device that `--about` names, if they are known; and that in words.
 
-    Raises BadInput for a device that has no rate in the dtype.
+    Raises BadInput for a device that has no rate in the dtype, and for devices that its heads cannot be dealt out to.
     """
     from calibrate.fit.prior import prior
     from traces.errors import BadInput

@@ -71,8 +71,9 @@ def capacity(
 ) -> None:
     """Find how much a scenario bears within objectives, with what confidence, and what binds."""
     from reports import files
-    from reports.figures import files as figures
-    from reports.text import capacity as report
+    from reports.figures.capacity import capacity_figure
+    from reports.figures.png import write_png
+    from reports.text.capacity import capacity_table
     from slotstep.experiments.capacity import answer
     from slotstep.experiments.capacity.content import content_of
     from slotstep.experiments.capacity.objective import parse
@@ -100,14 +101,14 @@ def capacity(
     content = content_of(question, answers, stretches)
     if out:
         files.write_json(out / "capacity.json", content)
-        figures.write({"capacity": report.capacity_figure(content)}, out)
+        write_png({"capacity": capacity_figure(content)}, out)
         print(f"written to {out}", file=sys.stderr)
     if as_json:
         print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False), flush=True)
     else:
         from rich.console import Console
 
-        Console().print(report.capacity_table(content))
+        Console().print(capacity_table(content))
 
 
 def looked(variant: Variant, point: Point) -> None:

@@ -28,7 +28,7 @@ def study(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from reports import files
-    from reports.figures.files import DOTS_PER_INCH
+    from reports.figures.png import DOTS_PER_INCH
     from slotstep.cli.experiments.sweep import Progress
     from slotstep.experiments import studies
     from slotstep.experiments.sweeps import grid

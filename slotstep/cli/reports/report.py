@@ -13,7 +13,7 @@ import typer
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
-    from reports.page.story import Story
+    from reports.page.report import Report
 
 
 class Format(StrEnum):
@@ -47,7 +47,7 @@ def report(
     print(target)
 
 
-def rendered(story: Story, format_: Format, folder: Path) -> str:
+def rendered(story: Report, format_: Format, folder: Path) -> str:
     """A story in one of the formats; raises BadInput, naming the folder, for one without a run to trace."""
     if format_ is Format.html:
         from reports.page.html import page

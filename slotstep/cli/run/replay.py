@@ -103,9 +103,10 @@ def replay(
     if as_json:
         app.print_json(result.summary | {"replay": told})
         return
-    from reports.text import table
+    from reports.text.ledger_bar import ledger_bar
+    from reports.text.run_summary import summary_table
 
-    app.show(table.summary_table(result.summary), table.ledger_bar(result.summary), pace_table(told))
+    app.show(summary_table(result.summary), ledger_bar(result.summary), pace_table(told))
 
 
 def pace_table(told: dict[str, Any]) -> Table:

@@ -60,11 +60,11 @@ def placed(profile: str) -> str:
 def save(found: Sequence[Held], folder: Path) -> None:
     """Write validation.json, and for each run its figure and its requests on both sides."""
     from reports import files
-    from reports.figures import files as figures
     from reports.figures.fidelity import fidelity
+    from reports.figures.png import write_png
 
     drawn = {each.name.replace("/", "-").replace(":", "-"): each for each in found}
-    figures.write({name: fidelity(each.name, each.pairs, each.series) for name, each in drawn.items()}, folder)
+    write_png({name: fidelity(each.name, each.pairs, each.series) for name, each in drawn.items()}, folder)
     for name, each in drawn.items():
         files.write_parquet(folder / f"{name}.parquet", each.pairs)
     files.write_json(folder / "validation.json", {"runs": [each.content for each in found]})

@@ -146,7 +146,7 @@ def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
     """The picture of a trace, as PNG."""
     import numpy as np
 
-    from reports.figures.files import write
+    from reports.figures.png import write_png
     from reports.figures.traffic import traffic
     from traces.errors import BadInput
 
@@ -158,7 +158,7 @@ def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
     times = frame["arrival_ns"].to_numpy(np.int64) if "arrivals" in found else None
     lengths = {name: frame[name].to_numpy(np.int64) for name in ("prompt", "output") if name in frame}
     lru = {int(blocks): share for blocks, share in found["reuse"]["lru"].items()} if "reuse" in found else None
-    write({out.stem: traffic(times, lengths, lru)}, out.parent)
+    write_png({out.stem: traffic(times, lengths, lru)}, out.parent)
 
 
 def distance_lines(law: Fitted) -> list[str]:

@@ -9,7 +9,7 @@ from repository import ROOT
 
 import slotstep
 from reports.page.markdown import markdown
-from reports.page.story import Run, Story
+from reports.page.report import Report, Run
 from slotstep.cli import app
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -100,12 +100,12 @@ def test_markdown_says_the_same_and_takes_names_literally() -> None:
     lines = [{"output": 2, "tenant": evil}, {"output": 3, "tenant": "b"}]
     scenario = slotstep.parse({"name": evil, "workload": {"requests": lines}, "cost": {"unit": "1ms"}})
     one = told(scenario.run())
-    text = markdown(Story(evil, [one]))
+    text = markdown(Report(evil, [one]))
     assert "**3 of" not in text
     assert text.startswith("## \\<img src=x\\> \\| \\`x\\`\n")
     assert "<img" not in text.replace("\\<img", "")
     assert "2 of 2 requests finished in 3.00 ms" in text
-    both = markdown(Story("two", [one, told(scenario.run("sjf"))]))
+    both = markdown(Report("two", [one, told(scenario.run("sjf"))]))
     assert "| fcfs |" in both
     assert "| sjf |" in both
     assert both.count("<details>") == both.count("</details>") == 3

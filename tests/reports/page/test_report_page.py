@@ -12,8 +12,19 @@ from repository import ROOT
 
 import slotstep
 from reports import ledger_rows
-from reports.page import binned, curves, fairness, findings, headline, html, slots, stacks, svg, tables
-from reports.page.story import Curve, Finding, Run, Story
+from reports.page import (
+    fairness,
+    finding_charts,
+    headline,
+    html,
+    interval_means,
+    ledger_charts,
+    line_charts,
+    slot_timeline,
+    svg,
+    tables,
+)
+from reports.page.report import Curve, Finding, Report, Run
 from slotstep.runs.result import Result
 from slotstep.scenario import document
 
@@ -60,19 +71,19 @@ def busy() -> Run:
 
 def test_means_are_areas_over_lengths() -> None:
     start, end, value = np.array([0, 10, 12]), np.array([4, 20, 14]), np.array([3, 1, 5])
-    found = binned.means(start, end, value, np.array([0, 5, 10, 15, 30]))
+    found = interval_means.means(start, end, value, np.array([0, 5, 10, 15, 30]))
     assert found == pytest.approx([12 / 5, 0, (5 + 10) / 5, 5 / 15])
 
 
 def test_the_ledger_over_time_adds_up_to_the_summary(busy: Run, eight: Run) -> None:
     for run in (busy, eight):
         assert run.summary["slot_steps"]["wasted"] == 0
-        found = binned.step_rows(run)
+        found = interval_means.step_rows(run)
         for row, amount in found.sum().items():
             assert amount == run.summary["slot_steps"][row]
         assert {row for row, amount in run.summary["slot_steps"].items() if amount} - {"bought"} <= set(found)
-        over = binned.edges(run, 7)
-        shares = binned.ledger(run, over)
+        over = interval_means.edges(run, 7)
+        shares = interval_means.ledger(run, over)
         assert np.sum(list(shares.values()), axis=0) == pytest.approx(1)
         length = np.diff(over) / (over[-1] - over[0])
         for row, share in shares.items():
@@ -86,7 +97,7 @@ def test_the_queue_holds_whoever_waits_for_the_first_time() -> None:
         slotstep.parse({"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}}).run()
     )
     assert run.end == 6 * MS
-    assert binned.queue(run, np.arange(7) * MS) == pytest.approx([0, 1, 1, 1, 0, 0])
+    assert interval_means.queue(run, np.arange(7) * MS) == pytest.approx([0, 1, 1, 1, 0, 0])
 
 
 def test_jains_index_is_one_for_equals_and_one_over_n_for_one_who_has_it_all() -> None:
@@ -138,7 +149,7 @@ def test_what_lies_beyond_a_profile_is_said(busy: Run) -> None:
     assert "25.0% of the steps lie beyond what the profile p <1> measured." in said
     unknown = {**busy.summary, "profile": {**profile, "extrapolated": None}}
     assert any("is not known" in sentence for sentence in headline.warnings([replace(busy, summary=unknown)]))
-    assert html.page(Story("s", [replace(busy, summary=unknown)]), "1").count("p &lt;1&gt;") >= 2
+    assert html.page(Report("s", [replace(busy, summary=unknown)]), "1").count("p &lt;1&gt;") >= 2
 
 
 def test_markup_escapes_what_is_not_markup() -> None:
@@ -148,9 +159,9 @@ def test_markup_escapes_what_is_not_markup() -> None:
 
 
 def test_bars_of_a_timeline_begin_and_end_with_their_stays(eight: Run) -> None:
-    (one,) = slots.timelines([eight])
+    (one,) = slot_timeline.timelines([eight])
     bars = re.findall(r'<path d="M(\d+) ([\d.]+)h(\d+)v.84h-\d+z" class="p-(\w+)', one.figure)
-    unit = slots.UNITS / 120
+    unit = slot_timeline.UNITS / 120
     outputs = (5, 8, 6, 120, 7, 9, 6, 11)
     working = {int(float(y)): int(w) for _, y, w, kind in bars if kind == "working"}
     assert working == {slot: round(n * unit) for slot, n in enumerate(outputs)}
@@ -162,9 +173,9 @@ def test_bars_of_a_timeline_begin_and_end_with_their_stays(eight: Run) -> None:
 
 
 def test_a_timeline_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, busy: Run) -> None:
-    monkeypatch.setattr(slots, "MOST_STAYS", 30)
-    monkeypatch.setattr(slots, "MOST_SLOTS", 4)
-    (one,) = slots.timelines([busy])
+    monkeypatch.setattr(slot_timeline, "MOST_STAYS", 30)
+    monkeypatch.setattr(slot_timeline, "MOST_SLOTS", 4)
+    (one,) = slot_timeline.timelines([busy])
     assert "first 4 of 12 slots" in one.remark
     assert f"of {len(busy.stays)} stays drawn" in one.remark
     assert re.search(r"first [\d.]+ m?s of", one.remark)
@@ -198,7 +209,7 @@ def test_beware_names_what_is_missing(busy: Run) -> None:
 
 
 def test_a_page_is_complete_small_and_escaped(busy: Run) -> None:
-    page = html.page(Story(EVIL, [busy, busy]), "1.2")
+    page = html.page(Report(EVIL, [busy, busy]), "1.2")
     assert EVIL not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
     assert len(page.encode()) < html.LARGEST
@@ -206,14 +217,14 @@ def test_a_page_is_complete_small_and_escaped(busy: Run) -> None:
     assert {a or b for a, b in outside} <= {
         "data:,", "#ledger", "#timeline", "#latency", "#load", "#tenants", "#provenance"
     }  # fmt: skip
-    assert page.count('role="img"') == 1 + 2 + 2 + len(curves.PANELS) + 3
+    assert page.count('role="img"') == 1 + 2 + 2 + len(line_charts.PANELS) + 3
 
 
 def test_what_cannot_be_printed_is_shown_as_its_escape() -> None:
     name = "a\x00\u202eb"
     lines = [{"id": name, "tenant": name, "output": 2}, {"id": "c", "tenant": "d", "output": 2}]
     run = told(slotstep.parse({"name": name, "workload": {"requests": lines}, "cost": {"unit": "1ms"}}).run())
-    page = html.page(Story(name, [run]), "1.2")
+    page = html.page(Report(name, [run]), "1.2")
     shown = page.split("<pre>")[0]
     assert not {"\x00", "\u202e"} & set(shown)
     assert shown.count(r"a\x00\u202eb") >= 5
@@ -225,7 +236,7 @@ def test_a_page_of_a_run_without_a_step_says_so() -> None:
         slotstep.parse({"workload": {"requests": lines}, "engine": {"pages": 2}, "cost": {"unit": "1ms"}}).run()
     )
     assert run.summary["steps"] == 0
-    page = html.page(Story("none", [run]), "1.2")
+    page = html.page(Report("none", [run]), "1.2")
     assert "no slot-steps were bought" in page
     assert "1 of 1 requests (100.0%) did not finish: 1 rejected" in page
 
@@ -235,11 +246,11 @@ def test_a_finding_is_drawn_with_its_intervals() -> None:
     frame["low"], frame["high"] = frame["p99"] - 0.1, frame["p99"] + 0.1
     curve = Curve("rate", "p99", "policy", "low", "high")
     finding = Finding("Capacity", frame, [f"fcfs {EVIL}"], [curve], ["low", "high"])
-    drawn = findings.drawn(finding, curve)
+    drawn = finding_charts.finding_chart(finding, curve)
     assert drawn.figure.count("<circle") == 3
     assert drawn.figure.count("<path") == 2 + 3
     assert [name for name, _ in drawn.lines] == ["fcfs", "fair"]
-    page = html.page(Story("capacity", [], [finding]), "1")
+    page = html.page(Report("capacity", [], [finding]), "1")
     assert EVIL not in page
     assert 'id="findings"' in page
     shown = tables.of_finding(finding)
@@ -251,7 +262,7 @@ def test_a_point_without_a_value_or_an_interval_is_left_out_and_said() -> None:
     frame = pd.DataFrame(
         {"rate": [1.0, 2, 3], "p99": [0.5, np.inf, np.nan], "low": [-np.inf] * 3, "high": [np.inf] * 3}
     )
-    drawn = findings.drawn(Finding("x", frame), Curve("rate", "p99", "", "low", "high"))
+    drawn = finding_charts.finding_chart(Finding("x", frame), Curve("rate", "p99", "", "low", "high"))
     assert drawn.figure.count("<circle") == 1
     assert drawn.figure.count("<path") == 1
     assert drawn.remark == "2 of 3 points are not finite and not drawn"
@@ -267,4 +278,4 @@ def test_every_row_can_be_told_from_its_neighbour_on_both_grounds() -> None:
         assert len(set(shades)) == len(shades)
     assert html.readable("#0b4f82") == "#fff"
     assert html.readable("#f0f0f0") == "#111"
-    assert stacks.NARROWEST_WITH_NUMBER > 0
+    assert ledger_charts.NARROWEST_WITH_NUMBER > 0

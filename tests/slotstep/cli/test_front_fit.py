@@ -16,6 +16,7 @@ from calibrate.validate.compare import in_flight_at
 from sim.cost.forms import Roofline
 from slotstep.cli.app import main
 from slotstep.cli.calibrate.fits import shape_prior
+from slotstep.validation.measured_runs import logs_beside
 from traces.errors import BadInput
 
 ABOUT = [f"--about={each}" for each in ("device=H100", "model=small", "dtype=bfloat16", "tensor_parallel=1")]
@@ -214,6 +215,20 @@ def test_steps_that_were_logged_are_recommended_before_requests_are_fitted(
     assert slotstep_exits(*arguments) == 0
     first = capsys.readouterr().err.splitlines()[0]
     assert first == f"{steps} is a log of steps: fit it first, slotstep calibrate from-steps {steps}"
+
+
+def test_logs_of_steps_are_known_by_their_content(steps: Path, tmp_path: Path) -> None:
+    pd.read_csv(steps).to_parquet(tmp_path / "steps.parquet")
+    line = {"type": "step", "scheduled": {"a": 1}, "computed_before": {"a": 3}, "t_sched0": 1.0, "t_upd": 1.5}
+    (tmp_path / "engine.jsonl").write_text(json.dumps(line) + "\n")
+    pd.DataFrame({"decodes": [1]}).to_csv(tmp_path / "other.csv", index=False)
+    pd.DataFrame({"decodes": [1]}).to_parquet(tmp_path / "other.parquet")
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "requests.jsonl").write_text('{"prompt": 3, "scheduled": {}}\n')
+    (tmp_path / "folder.csv").mkdir()
+    found = logs_beside([tmp_path / "requests.jsonl"])
+    assert [file.name for file in found] == ["engine.jsonl", "steps.csv", "steps.parquet"]
+    assert steps not in logs_beside([steps])
 
 
 def test_what_is_no_number_of_devices_is_no_place_to_start() -> None:

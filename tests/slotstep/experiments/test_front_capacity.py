@@ -11,8 +11,8 @@ import pytest
 from repository import ROOT
 
 import slotstep
-from reports.figures.files import write
-from reports.text.capacity import capacity_figure
+from reports.figures.capacity import capacity_figure
+from reports.figures.png import write_png
 from slotstep.cli.app import main
 from slotstep.experiments.capacity import search
 from slotstep.experiments.capacity.answer import Question, find, transformed, variants
@@ -173,7 +173,7 @@ def test_the_curve_rises_to_the_knee_and_the_cost_follows_from_the_price(limit: 
 
 def test_the_figure_and_the_object_are_written(limit: dict[str, Any], tmp_path: Path) -> None:
     json.dumps(limit, allow_nan=False)
-    (picture,) = write({"capacity": capacity_figure(limit)}, tmp_path)
+    (picture,) = write_png({"capacity": capacity_figure(limit)}, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

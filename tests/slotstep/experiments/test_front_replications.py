@@ -11,7 +11,7 @@ from repository import ROOT
 
 import slotstep
 from reports.statistics.replications import METRICS
-from reports.text.replicated import replicated_json
+from reports.text.replications import replications_json
 from slotstep.cli.app import main
 from slotstep.experiments.replications import replicate
 from traces.errors import BadInput
@@ -63,7 +63,7 @@ def test_a_seed_of_it_is_that_run() -> None:
 
 def test_an_unstable_policy_is_called_so_wherever_its_numbers_are(capsys: pytest.CaptureFixture[str]) -> None:
     scenario = slotstep.parse({**BUSY, "workload": {"synthetic": {**BUSY["workload"]["synthetic"], "output": 60}}})
-    content = replicated_json(replicate(scenario, ["fcfs"], seeds=2, jobs=1))
+    content = replications_json(replicate(scenario, ["fcfs"], seeds=2, jobs=1))
     assert content["policies"]["fcfs"]["unstable_runs"] == 2
     assert scenario.run().summary["queue_grows"] is True
     calm = {"synthetic": {**BUSY["workload"]["synthetic"], "output": 10}}
@@ -102,7 +102,7 @@ def test_requests_that_never_end_are_counted_and_make_percentiles_unbounded() ->
     missing, n = found.censored("fcfs")
     assert n == 900
     assert missing > 9
-    content = replicated_json(found)["policies"]["fcfs"]
+    content = replications_json(found)["policies"]["fcfs"]
     assert content["metrics"]["e2e_s_p99"] == {"value": None, "low": None, "high": None, "n": 900}
     assert content["metrics"]["e2e_s_mean"]["value"] > 0
 

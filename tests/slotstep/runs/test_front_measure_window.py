@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import slotstep
-from reports.text.table import summary_table
+from reports.text.run_summary import summary_table
 from slotstep.cli.app import main
 from slotstep.runs.result import Result
 from traces.errors import BadInput

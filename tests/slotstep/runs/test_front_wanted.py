@@ -11,8 +11,8 @@ from rich.console import Console
 import slotstep
 from reports.latency_origin import FROM_SENT
 from reports.text.comparison import comparison_table
-from reports.text.replicated import replicated_table
-from reports.text.table import summary_table
+from reports.text.replications import replications_table
+from reports.text.run_summary import summary_table
 from slotstep.experiments.capacity.answer import Question, find
 from slotstep.experiments.capacity.content import content_of
 from slotstep.experiments.capacity.objective import parse
@@ -94,12 +94,12 @@ def test_replications_say_it_too() -> None:
     workload = {"synthetic": {"requests": 30, "arrivals": {"poisson": {"rate": 3}}, "output": {"fixed": 19}}}
     for window, said in ((1, True), (30, False)):
         scenario = slotstep.parse({**ONE_AT_A_TIME, "workload": workload, "clients": {"window": window}})
-        assert (FROM_SENT in printed(replicated_table(replicate(scenario, ["fcfs"], 2, jobs=1)))) == said
+        assert (FROM_SENT in printed(replications_table(replicate(scenario, ["fcfs"], 2, jobs=1)))) == said
 
 
 def test_a_page_warns_of_it_in_words() -> None:
     from reports.page.headline import warnings
-    from reports.page.story import Run
+    from reports.page.report import Run
 
     result = slotstep.parse(TWO).run()
     run = Run("fcfs", result.summary, result.requests, result.steps, result.slots, "")

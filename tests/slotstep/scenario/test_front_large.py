@@ -45,6 +45,11 @@ def test_pages_of_a_thousand_million_tokens_are_refused_before_there_is_a_pool()
     assert "1,000,000,000" in refused({**TINY, "cluster": {"replicas": groups}})
 
 
+def test_replicas_are_counted_before_they_are_made():
+    for many in (10**9, [{"count": 1}, {"count": 10**9}]):
+        assert "replicas; expected at most 1,024" in refused({**TINY, "cluster": {"replicas": many}})
+
+
 def test_a_thousand_million_pages_are_no_work():
     assert slotstep.parse({**TINY, "engine": {"pages": 10**9}}).run().summary["requests"]["finished"] == 1
 

@@ -21,7 +21,7 @@ from rich.console import Console
 
 import slotstep
 from reports.exports import engine_metrics
-from reports.exports.openmetrics import openmetrics
+from reports.exports.openmetrics import exposition
 from slotstep.cli import app
 from slotstep.cli.watch.watch import observations
 from slotstep.runs.result import Result
@@ -66,7 +66,7 @@ def tokens_after(steps: int) -> int:
 
 def test_every_step_of_a_simulation_reads_as_it_was_to_the_last_digit(backlog: Result, watch: Watch) -> None:
     steps = backlog.summary["steps"]
-    script = [page(openmetrics(backlog.logs, "eight", step)) for step in range(steps + 1)]
+    script = [page(exposition(backlog.logs, "eight", step)) for step in range(steps + 1)]
     with serving(script) as url:
         seen = watch(url, 8, "--count", str(steps + 1))
     assert len(seen) == steps + 1
@@ -97,7 +97,7 @@ def test_a_run_with_preemptions_and_two_engines_adds_up(stride: int, watch: Watc
     ).run()
     most = max(log.steps for log in result.logs)
     at = [*range(0, most, stride), most]
-    with serving([page(openmetrics(result.logs, "m", step)) for step in at]) as url:
+    with serving([page(exposition(result.logs, "m", step)) for step in at]) as url:
         seen = watch(url, 4, "--count", str(len(at)))
     for step, found in zip(at, seen, strict=True):
         delivered = bought = 0
@@ -133,7 +133,7 @@ def test_it_survives_a_restart_a_slow_answer_half_an_answer_and_a_missing_metric
     backlog: Result, watch: Watch
 ) -> None:
     def at(step: int) -> str:
-        return openmetrics(backlog.logs, "eight", step)
+        return exposition(backlog.logs, "eight", step)
 
     without = re.sub(rf".*{engine_metrics.ITERATION.replace('vllm:', '')}.*\n", "", at(50))
     script = [
@@ -172,7 +172,7 @@ def test_it_survives_a_restart_a_slow_answer_half_an_answer_and_a_missing_metric
 
 def test_a_server_that_goes_and_comes_back_is_waited_for(backlog: Result) -> None:
     def at(step: int) -> Answer:
-        return page(openmetrics(backlog.logs, "eight", step))
+        return page(exposition(backlog.logs, "eight", step))
 
     meter = Meter(8)
     with serving([at(20), at(25)]) as url:
@@ -271,7 +271,7 @@ def test_an_engine_that_is_left_out_is_named_and_one_that_joins_begins_where_it_
 
 
 def test_gauges_are_samples_and_the_cache_is_named_by_its_pages(backlog: Result) -> None:
-    found = Meter(8).feed(reading.parse(openmetrics(backlog.logs, "eight", 100)), 0.0).sampled
+    found = Meter(8).feed(reading.parse(exposition(backlog.logs, "eight", 100)), 0.0).sampled
     step = backlog.steps.iloc[100]
     assert found["running"] == 8
     assert found["waiting"] == found["waiting_by_reason"]["capacity"] == step["waiting"]
@@ -348,7 +348,7 @@ def test_rows_are_kept_and_gauges_published(
 
     monkeypatch.setattr(exporter.Exporter, "show", and_look)
     kept = tmp_path / "kept.csv"
-    script = [page(openmetrics(backlog.logs, "eight", step)) for step in (10, 30)] + [failing(500)]
+    script = [page(exposition(backlog.logs, "eight", step)) for step in (10, 30)] + [failing(500)]
     for _ in range(2):
         options = ["--csv", str(kept), "--export", "127.0.0.1:0", "--count", "3", "--interval", "1us"]
         with serving(script) as url, pytest.raises(SystemExit) as left:
@@ -395,8 +395,8 @@ def test_what_cannot_be_watched_is_said_in_one_line(capsys: pytest.CaptureFixtur
 
 def test_a_terminal_shows_the_same(backlog: Result) -> None:
     meter = Meter(8)
-    meter.feed(reading.parse(openmetrics(backlog.logs, "eight", 10)), 0.0)
-    seen = meter.feed(reading.parse(openmetrics(backlog.logs, "eight", 20)), 5.0)
+    meter.feed(reading.parse(exposition(backlog.logs, "eight", 10)), 0.0)
+    seen = meter.feed(reading.parse(exposition(backlog.logs, "eight", 20)), 5.0)
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(show.screen("http://x", seen))
     text = console.export_text()

@@ -155,6 +155,10 @@ def test_a_night_or_a_burst_is_no_warning(read, seconds):
     assert not read(arrivals(*seconds), "columns").report.warnings
 
 
+def test_the_longest_pause_of_a_real_service_is_no_warning(data):
+    assert not traces.load(data / "traces/azure_2023/AzureLLMInferenceTrace_code.csv.gz").report.warnings
+
+
 def test_a_warning_names_its_run_and_is_kept_in_our_own_file(read, tmp_path):
     table = b"run,arrival_ns,prompt,output\na,0,5,5\na,1,5,5\nb,0,5,5\nb,%d,5,5\n" % (2 * YEAR * SECOND)
     trace = read(table, "columns")

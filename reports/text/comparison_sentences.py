@@ -9,8 +9,16 @@ import math
 from collections.abc import Sequence
 
 from reports import latency_origin
-from reports.text.contest import ENGINE, LATENCIES, NEVER, Contest, Metric, Summary, hold
-from reports.text.overview import GROWS, censored, what_became
+from reports.text.metric_comparison import (
+    ENGINE_METRICS,
+    LATENCY_METRICS,
+    NEVER,
+    Metric,
+    MetricComparison,
+    Summary,
+    compare,
+)
+from reports.text.run_summary import GROWS, censored, what_became
 from reports.units import ABSENT, duration, percent, printable, significant
 
 NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
@@ -29,7 +37,7 @@ def labels(runs: Sequence[Summary]) -> list[str]:
     return next((names for names in (policies, longer) if len(set(names)) == len(names)), numbered)
 
 
-def verdict(runs: Sequence[Summary]) -> list[str]:
+def sentences(runs: Sequence[Summary]) -> list[str]:
     """Sentences: for each metric who wins it, then what nobody wins, then what the numbers leave out.
 
     A single run gets only the last kind. Raises ValueError without runs.
@@ -37,11 +45,11 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
     names = labels(runs)
     said = []
     if len(runs) > 1:
-        contests = [contest for metric in ENGINE for contest in hold([metric], runs)]
-        said += [_sentence(contest, names) for contest in contests if contest.best]
-        pairs = [hold(pair, runs) for pair in LATENCIES]
+        compared = [comparison for metric in ENGINE_METRICS for comparison in compare([metric], runs)]
+        said += [_sentence(comparison, names) for comparison in compared if comparison.best]
+        pairs = [compare(pair, runs) for pair in LATENCY_METRICS]
         said += [sentence for mean, p99 in pairs for sentence in _of_latency(mean, p99, names)]
-        everything = contests + [contest for pair in pairs for contest in pair]
+        everything = compared + [comparison for pair in pairs for comparison in pair]
         equal = [c.metric.subject for c in everything if c.all_equal and c.cells[0] != ABSENT]
         if equal:
             said.append(f"Equal for all: {', '.join(equal)}.")
@@ -56,10 +64,10 @@ def verdict(runs: Sequence[Summary]) -> list[str]:
     )
 
 
-def _of_latency(mean: Contest, p99: Contest, names: Sequence[str]) -> list[str]:
+def _of_latency(mean: MetricComparison, p99: MetricComparison, names: Sequence[str]) -> list[str]:
     """Who has the lowest mean, with that policy's own p99; who has the lowest p99 if it is another."""
     if len(mean.best) != 1:
-        return [_sentence(contest, names) for contest in (mean, p99) if contest.best]
+        return [_sentence(comparison, names) for comparison in (mean, p99) if comparison.best]
     (winner,) = mean.best
     said = _sentence(mean, names)
     if p99.best == mean.best:
@@ -70,20 +78,20 @@ def _of_latency(mean: Contest, p99: Contest, names: Sequence[str]) -> list[str]:
     return [said, _sentence(p99, names)] if p99.best else [said]
 
 
-def _sentence(contest: Contest, names: Sequence[str]) -> str:
-    winners = [names[i] for i in sorted(contest.best)]
+def _sentence(comparison: MetricComparison, names: Sequence[str]) -> str:
+    winners = [names[i] for i in sorted(comparison.best)]
     have = "has" if len(winners) == 1 else "have"
-    what = f"{contest.metric.superlative} {contest.metric.subject}"
-    return f"{_joined(winners)} {have} the {what}: {_standing(contest, names)}."
+    what = f"{comparison.metric.superlative} {comparison.metric.subject}"
+    return f"{_joined(winners)} {have} the {what}: {_standing(comparison, names)}."
 
 
-def _standing(contest: Contest, names: Sequence[str]) -> str:
+def _standing(comparison: MetricComparison, names: Sequence[str]) -> str:
     """The winning number and how far it is from the first run's; the next best one if the first run wins."""
-    metric, values = contest.metric, contest.values
-    won = values[min(contest.best)]
-    if 0 not in contest.best:
+    metric, values = comparison.metric, comparison.values
+    won = values[min(comparison.best)]
+    if 0 not in comparison.best:
         return f"{written(metric, won)}, {relation(metric, won, values[0], names[0])}"
-    others = [value for i, value in enumerate(values) if i not in contest.best and not math.isnan(value)]
+    others = [value for i, value in enumerate(values) if i not in comparison.best and not math.isnan(value)]
     if not others:
         return written(metric, won)
     behind = metric.better(others)

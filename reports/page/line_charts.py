@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from reports.figures.distributions import PANELS, WIDE_RANGE, survival
-from reports.page import binned, svg
-from reports.page.story import SECOND, Run
+from reports.page import interval_means, svg
+from reports.page.report import SECOND, Run
 from reports.units import duration, percent, significant, unit_of
 
 INTERVALS = 400
@@ -71,11 +71,13 @@ def _distribution(name: str, samples: Sequence[Floats]) -> Markup:
 def over_time(runs: Sequence[Run]) -> list[tuple[str, str, Markup]]:
     """(name, caption, figure) for the queue, the pages held and occupancy, as means over equal intervals."""
     span = max(max(run.end - run.begin, 1) for run in runs) / SECOND
-    each = [binned.edges(run, INTERVALS) for run in runs]
+    each = [interval_means.edges(run, INTERVALS) for run in runs]
     length = duration(span / INTERVALS)
     total = max(run.summary["pages"]["total"] for run in runs)
-    sorts: Sequence[tuple[str, str, Callable[[Run, binned.Whole], Floats], float | None, Callable[[float], str]]] = (
-        ("Queue", "requests waiting for their first admission", binned.queue, None, significant_or_zero),
+    sorts: Sequence[
+        tuple[str, str, Callable[[Run, interval_means.Whole], Floats], float | None, Callable[[float], str]]
+    ] = (
+        ("Queue", "requests waiting for their first admission", interval_means.queue, None, significant_or_zero),
         ("Pages in use", f"held by requests, of {total:,}", _pages, None, significant_or_zero),
         (
             "Occupancy",
@@ -93,13 +95,13 @@ def over_time(runs: Sequence[Run]) -> list[tuple[str, str, Markup]]:
     return found
 
 
-def _pages(run: Run, over: binned.Whole) -> Floats:
-    return binned.of_steps(run, run.steps["pages_used"].to_numpy(), over)
+def _pages(run: Run, over: interval_means.Whole) -> Floats:
+    return interval_means.of_steps(run, run.steps["pages_used"].to_numpy(), over)
 
 
-def _occupancy(run: Run, over: binned.Whole) -> Floats:
+def _occupancy(run: Run, over: interval_means.Whole) -> Floats:
     working = run.steps["decode"].to_numpy() + run.steps["prefill"].to_numpy()
-    return binned.of_steps(run, working, over) / max(run.slots, 1)
+    return interval_means.of_steps(run, working, over) / max(run.slots, 1)
 
 
 def significant_or_zero(value: float) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from reports import ledger_rows as rows
+from reports import ledger_rows
 from reports.units import apportion
 
 WIDEST = 100
@@ -27,14 +27,14 @@ def ledger_bar(summary: Mapping[str, Any]) -> LedgerBar:
     not add up to what was bought.
     """
     account = summary["slot_steps"]
-    return LedgerBar(rows.of(account), account["bought"])
+    return LedgerBar(ledger_rows.of(account), account["bought"])
 
 
 @dataclass(frozen=True)
 class LedgerBar:
     """A rich renderable: the bar over its legend."""
 
-    rows: list[tuple[rows.Row, float]]
+    rows: list[tuple[ledger_rows.LedgerRow, float]]
     bought: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

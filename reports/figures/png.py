@@ -8,17 +8,12 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from reports.figures.distributions import latency_distributions
-from reports.figures.ledger import ledger
-from reports.figures.timeline import slot_timeline
 from reports.files import atomically
-
-__all__ = ["latency_distributions", "ledger", "slot_timeline", "write"]
 
 DOTS_PER_INCH = 150
 
 
-def write(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
+def write_png(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
     """Save each figure as `<name>.png` in an existing folder, atomically; return the paths in order.
 
     Raises OSError if the folder is absent or cannot be written.

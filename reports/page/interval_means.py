@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reports import ledger_rows
-from reports.page.story import Run
+from reports.page.report import Run
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -13,8 +13,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from reports.page import svg
-from reports.page.curves import time_label
-from reports.page.story import SECOND, Run
+from reports.page.line_charts import time_label
+from reports.page.report import SECOND, Run
 from reports.units import duration, percent, printable
 
 MOST_SLOTS = 256

@@ -64,7 +64,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Story:
+class Report:
     """Runs side by side, and beside them what a sweep or a search for capacity found, as named tables."""
 
     title: str

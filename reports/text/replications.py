@@ -16,14 +16,14 @@ from rich.text import Text
 
 from reports.latency_origin import FROM_SENT
 from reports.statistics.intervals import Estimate
-from reports.statistics.replications import METRICS, Metric, Replications, sentence
+from reports.statistics.replications import METRICS, ReplicationMetric, Replications, sentence
 from reports.units import ABSENT, percent, printable, significant, unit_of
 
 UNBOUNDED = "..."
 NEVER = "never"
 
 
-def replicated_table(found: Replications) -> Group:
+def replications_table(found: Replications) -> Group:
     """A row for each metric, a column for each policy, each with its interval, as all requests and after the cut.
 
     Then, for each policy but the first, in what it differs from the first and in what it cannot be told apart;
@@ -46,7 +46,7 @@ def replicated_table(found: Replications) -> Group:
     return Group(*parts)
 
 
-def columns(metric: Metric, estimates: list[Estimate | None]) -> tuple[str, list[str]]:
+def columns(metric: ReplicationMetric, estimates: list[Estimate | None]) -> tuple[str, list[str]]:
     """The unit that fits a row, and its cells: `2.05 [1.9, 2.2]`."""
     values = [estimate.value for estimate in estimates if estimate and math.isfinite(estimate.value)]
     length, unit = unit_of(values) if metric.kind == "time" else (1.0, {"share": "%", "rate": "tok/s"}[metric.kind])
@@ -113,7 +113,7 @@ def footing(found: Replications) -> list[str]:
     return said
 
 
-def writer(metric: Metric) -> Any:
+def writer(metric: ReplicationMetric) -> Any:
     """How a difference in a metric is written."""
 
     def written(value: float) -> str:
@@ -137,7 +137,7 @@ def percent_of(found: Replications) -> str:
     return f"{100 * found.confidence:g}%"
 
 
-def replicated_json(found: Replications) -> dict[str, Any]:
+def replications_json(found: Replications) -> dict[str, Any]:
     """All of it as plain numbers: times in seconds, null for what is unbounded or was never measured."""
     first, *others = found.runs
     return {

@@ -10,8 +10,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from reports.page import svg
-from reports.page.curves import significant_or_zero
-from reports.page.story import Curve, Finding
+from reports.page.line_charts import significant_or_zero
+from reports.page.report import Curve, Finding
 
 WIDE_RANGE = 30.0
 APART = 4.0
@@ -19,7 +19,7 @@ APART = 4.0
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FindingChart:
     """A curve's figure under its title, what it leaves out, and the looks of its lines by name."""
 
     title: str
@@ -28,7 +28,7 @@ class Drawn:
     lines: Sequence[tuple[str, str]]
 
 
-def drawn(finding: Finding, curve: Curve) -> Drawn:
+def finding_chart(finding: Finding, curve: Curve) -> FindingChart:
     """A curve of a finding. Points that are not finite are not drawn, and said; neither is a bound that is not."""
     points = finding.frame[[curve.across, curve.up]].astype("float64")
     finite = np.isfinite(points.to_numpy("float64")).all(axis=1)
@@ -38,7 +38,7 @@ def drawn(finding: Finding, curve: Curve) -> Drawn:
     remark = f"{left} of {len(finite)} points are not finite and not drawn" if left else ""
     box = svg.Box(height=280.0, left=64.0)
     if frame.empty:
-        return Drawn(
+        return FindingChart(
             title, remark, box.figure(title, svg.text(box.width / 2, box.height / 2, "no points", "middle")), ()
         )
     groups: list[tuple[object, pd.DataFrame]] = [("", frame)]
@@ -66,7 +66,7 @@ def drawn(finding: Finding, curve: Curve) -> Drawn:
             svg.tag("circle", cx=float(a), cy=float(b), r=3, style=dot) for a, b in zip(across, up, strict=True)
         ]
     axes = box.axes(x, y, significant_or_zero, significant_or_zero, curve.across)
-    return Drawn(
+    return FindingChart(
         title, remark, box.figure(title, axes, *marks), [(str(n), svg.look(i)) for i, (n, _) in enumerate(groups)]
     )
 

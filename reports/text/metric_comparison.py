@@ -36,7 +36,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Contest:
+class MetricComparison:
     """A metric over runs: `values` (NaN: no sample) and the `cells` that print them in `unit`.
 
     `best` holds the indices of the runs whose cell equals the best one's; it is empty when all are equal
@@ -66,15 +66,15 @@ class Contest:
         return f"{self.metric.subject}, {self.unit}".removesuffix(", ")
 
 
-def hold(metrics: Sequence[Metric], runs: Sequence[Summary]) -> list[Contest]:
+def compare(metrics: Sequence[Metric], runs: Sequence[Summary]) -> list[MetricComparison]:
     """Compare runs by metrics that belong together: their times share the unit that fits the largest."""
     found = [[metric.read(run) for run in runs] for metric in metrics]
     present = (value for values in found for value in values if value is not None)
     unit = unit_of(filter(math.isfinite, present))
-    return [_contest(metric, values, unit) for metric, values in zip(metrics, found, strict=True)]
+    return [_comparison(metric, values, unit) for metric, values in zip(metrics, found, strict=True)]
 
 
-def _contest(metric: Metric, found: Sequence[float | None], unit_of_time: tuple[float, str]) -> Contest:
+def _comparison(metric: Metric, found: Sequence[float | None], unit_of_time: tuple[float, str]) -> MetricComparison:
     values = [math.nan if value is None else value for value in found]
     present = [value for value in values if not math.isnan(value)]
     length, unit = unit_of_time if metric.kind == "time" else (1.0, UNITS[metric.kind])
@@ -83,7 +83,7 @@ def _contest(metric: Metric, found: Sequence[float | None], unit_of_time: tuple[
     if len(present) > 1 and len(set(cells)) > 1:
         winner = cells[values.index(metric.better(present))]
         best = frozenset(i for i, cell in enumerate(cells) if cell == winner)
-    return Contest(metric, values, unit, cells, best)
+    return MetricComparison(metric, values, unit, cells, best)
 
 
 def worst_off(run: Summary) -> tuple[str, float] | None:
@@ -118,7 +118,7 @@ def _cell(kind: Kind, value: float, length: float) -> str:
     return f"{value:,.0f}" if kind == "count" else significant(value / length)
 
 
-ENGINE = (
+ENGINE_METRICS = (
     Metric("occupancy", "occu-\npancy", "share", lambda run: run["occupancy"], "highest"),
     Metric("makespan", "make-\nspan", "time", lambda run: run["makespan_s"], "shortest"),
     Metric("output rate", "output", "rate", lambda run: run["rates"]["output_tokens_per_s"], "highest"),
@@ -127,7 +127,7 @@ ENGINE = (
     Metric("maximum wait", "longest\nwait", "time", _statistic("wait_s", "max")),
     Metric("p99 TTFT of the worst-off tenant", "worst-off\nTTFT\np99", "time", _worst_time),
 )
-LATENCIES = tuple(
+LATENCY_METRICS = tuple(
     (
         Metric(f"mean {name}", f"{name}\nmean", "time", _statistic(key, "mean")),
         Metric(f"p99 {name}", f"{name}\np99", "time", _statistic(key, "p99")),

@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 
 from reports import ledger_rows
-from reports.page import binned, svg
-from reports.page.curves import percent_label, time_label
-from reports.page.story import SECOND, Run
+from reports.page import interval_means, svg
+from reports.page.line_charts import percent_label, time_label
+from reports.page.report import SECOND, Run
 from reports.units import percent, significant
 
 INTERVALS = 240
@@ -55,14 +55,14 @@ def _amount(bought: float) -> str:
 def over_time(run: Run) -> Markup:
     """The shares of the ledger's rows as stacked areas over time, those that hold nothing left out."""
     box = svg.Box(width=1000.0, height=230.0)
-    over = binned.edges(run, INTERVALS)
+    over = interval_means.edges(run, INTERVALS)
     span = max(run.end - run.begin, 1) / SECOND
     x, y = box.x(0.0, span), box.y(0.0, 1.0)
     left, right = x((over[:-1] - run.begin) / SECOND), x((over[1:] - run.begin) / SECOND)
     across = np.stack([left, right], axis=1).ravel()
     bottom = np.zeros(len(left))
     areas = []
-    for key, share in binned.ledger(run, over).items():
+    for key, share in interval_means.ledger(run, over).items():
         if share.max(initial=0.0) > 1e-9:
             top = bottom + share
             path = svg.area_path(across, np.repeat(y(top), 2), np.repeat(y(bottom), 2))
