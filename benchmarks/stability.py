@@ -12,8 +12,8 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+import slotstep
 from slotstep.experiments.sweeps.backends import compute
-from slotstep.scenario.schema import parse
 
 OUTPUT, PROMPT, SLOTS = 128, 128, 16
 STEP = 0.005 + SLOTS * 0.0002
@@ -46,7 +46,7 @@ def scenario(pools: int, requests: int, load: float) -> dict[str, Any]:
 
 def grows(pools: int, requests: int, load: float, seed: int) -> bool | None:
     """What one run says."""
-    return parse({**scenario(pools, requests, load), "seed": seed}).run().queue_grows
+    return slotstep.run(slotstep.parse({**scenario(pools, requests, load), "seed": seed})).queue_grows
 
 
 def share(pools: int, requests: int, load: float, seeds: int, jobs: int | None = 1) -> tuple[int, float, float]:

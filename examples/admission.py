@@ -44,7 +44,7 @@ def main() -> None:
     print("| " + " | ".join(COLUMNS) + " |")
     print("|---|" + "---:|" * (len(COLUMNS) - 1))
     for name, rule in RULES.items():
-        result = slotstep.load(HERE / "azure-conv.yaml", [*LOAD, *rule]).run()
+        result = slotstep.run(slotstep.load(HERE / "azure-conv.yaml", [*LOAD, *rule]))
         print(f"| {name} | {' | '.join(cells(result.summary))} |", flush=True)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import slotstep
-from slotstep.runs import build, workload
+from slotstep.runs import workload
 
 HERE = Path(__file__).parent
 POLICIES: tuple[str | dict[str, Any], ...] = (
@@ -66,7 +66,7 @@ def main() -> None:
     for policy in POLICIES:
         cache = f"engine.prefix_cache={str(policy == 'longest_prefix').lower()}"
         scenario = slotstep.load(HERE / "azure-both.yaml", [f"policy={json.dumps(policy)}", cache])
-        result = build.run(scenario, requests)
+        result = slotstep.run(scenario, workload=requests)
         print(f"| {called(policy)} | {' | '.join(cells(result.summary))} |", flush=True)
 
 

@@ -62,7 +62,7 @@ def main(table: str) -> None:
     print(f"| {table} | {' | '.join(COLUMNS)} |")
     print("|---|" + "---:|" * len(COLUMNS))
     for name, settings in TABLES[table].items():
-        print(f"| {name} | {' | '.join(cells(slotstep.load(SCENARIO, settings).run().summary))} |")
+        print(f"| {name} | {' | '.join(cells(slotstep.run(slotstep.load(SCENARIO, settings)).summary))} |")
 
 
 def cells(summary: dict[str, Any]) -> list[str]:

@@ -51,7 +51,7 @@ def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = 
             "cost": cost,
         }
     )
-    return float(scenario.run().requests["tpot_s"].mean())
+    return float(slotstep.run(scenario).requests["tpot_s"].mean())
 
 
 def decode_alone(prompt: int, output: int, clients: int) -> float:

@@ -114,14 +114,14 @@ def rows(data: Path) -> list[Row]:
         gpu = run.folder.partition("__")[0]
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "sums.yaml").write_text(as_sums(run))
-            sums = scenario(data, run, profile=f"{folder}/sums.yaml").run()
+            sums = slotstep.run(scenario(data, run, profile=f"{folder}/sums.yaml"))
         made += compared(SUITE, f"{gpu}, mixed steps as sums", measured, predicted(sums))
         for what, settings, fitted in (
             ("operators alone", {}, ""),
             ("and graphs", {"graphs": True}, ""),
             ("and host", {"graphs": True, "host_ms": host}, f"host {host} ms, on {other.partition('__')[0]}"),
         ):
-            result = scenario(data, run, **settings).run()
+            result = slotstep.run(scenario(data, run, **settings))
             made += compared(SUITE, f"{gpu}, {what}", measured, predicted(result), fitted)
     return made
 
@@ -131,7 +131,7 @@ def best_host(data: Path, run: Measured) -> float:
     measured = float(measurements(data, run)["e2e_s"].mean())
     errors = []
     for host in HOSTS_MS:
-        predicted_s = float(scenario(data, run, host, graphs=True).run().requests["e2e_s"].mean())
+        predicted_s = float(slotstep.run(scenario(data, run, host, graphs=True)).requests["e2e_s"].mean())
         errors.append((abs(predicted_s - measured), host))
     return min(errors)[1]
 
@@ -160,7 +160,7 @@ def main() -> None:
     print(markdown(rows(data)))
     for run in RUNS:
         began = time.process_time()
-        result = scenario(data, run).run()
+        result = slotstep.run(scenario(data, run))
         print(f"{run.folder}: simulated in {time.process_time() - began:.2f} s of CPU time")
         series = load_by_second(data, run, result)
         gap = (series["running"] - series["simulated_running"]).abs().mean()

@@ -95,5 +95,5 @@ def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> Cell:
     frame = run.frame[run.frame["id"].isin(rank)]
     frame = frame.assign(rank=frame["id"].map(rank))
     frame = frame[frame["rank"] >= unjudged]
-    cell = replace(run, made=replace(run.made, requests=asked), frame=frame).cell()
+    cell = replace(run, made=replace(run.made, requests=asked), frame=frame).for_fit()
     return replace(cell, name=f"{run.name}, {start_s:g} to {end_s:g} s")

@@ -46,7 +46,7 @@ def runs(data: Path) -> list[Run]:
 def fitted(cells: Sequence[Run]) -> LogFit:
     """The fit to the three cells; it sees nothing of the others."""
     known = prior(anatomy("qwen3-14b"), DEVICES["h100-sxm"])
-    used = [run.cell() for run in cells if run.name in FITTED]
+    used = [run.for_fit() for run in cells if run.name in FITTED]
     return fit(used, start=known.start, within=known.within, draws=100)
 
 

@@ -142,7 +142,7 @@ def predicted(data: Path, on: Clock, cost: Curve, form: str = FORM) -> Predictio
     ]
     terms = {name: f"{value}ns" for name, value in coefficients(cost).items()}
     scenario = slotstep.parse({"workload": {"requests": requests}, "engine": ENGINE, "cost": {form: terms}})
-    return Prediction(np.array([each["run"] for each in asked]), measured, scenario.run())
+    return Prediction(np.array([each["run"] for each in asked]), measured, slotstep.run(scenario))
 
 
 def work(steps: pd.DataFrame, found: Prediction, form: str) -> str:

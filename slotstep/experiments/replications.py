@@ -10,11 +10,12 @@ import numpy as np
 from reports.statistics.replications import LATENCIES, Replication, Replications
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build
+from slotstep.runs import size_limits
+from slotstep.runs.loading import parse
+from slotstep.runs.resolution import resolved, with_policy
 from slotstep.runs.result import Result
+from slotstep.runs.simulation import run
 from slotstep.runs.workload import load
-from slotstep.scenario import size_limits
-from slotstep.scenario.schema import parse
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
@@ -32,10 +33,10 @@ def replicate(
     `progress` hears how many seeds have ended. Raises BadInput for a policy that does not exist, and where nothing is
     drawn, neither requests nor by a policy, a router or clients: the runs of all seeds are one run then.
     """
-    scenarios = [scenario.with_policy(name) for name in policies]
+    scenarios = [with_policy(scenario, name) for name in policies]
     size_limits.check_runs("seeds", seeds * len(policies), scenario.allow_large)
     numbers = tuple(range(scenario.seed, scenario.seed + seeds))
-    settings = [each.resolved() for each in scenarios]
+    settings = [resolved(each) for each in scenarios]
     found: dict[int, list[Replication]] = {}
     logs: set[tuple[str, ...]] = set()
     for seed, runs, digests in compute(on_seed, ((settings, seed) for seed in numbers), "local", None, jobs):
@@ -63,7 +64,7 @@ def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list
     """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
     scenarios = [parse({**each, "seed": seed}) for each in settings]
     workload = load(scenarios[0], read_once)
-    results = [build.run(each, workload) for each in scenarios]
+    results = [run(each, workload=workload) for each in scenarios]
     return seed, [measured(each) for each in results], tuple(each.summary["log_sha256"] for each in results)
 
 

@@ -19,7 +19,7 @@ from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import SECOND, Request, Sequence
 from slotstep.runs import build
-from slotstep.scenario import schema
+from slotstep.runs.loading import parse
 from slotstep.scenario.fields import Count, Label, Section, Seed, Whole
 
 ENGINE = {
@@ -126,7 +126,7 @@ class Case(Section):
         if section["enable_prefix_caching"] is True:
             section["share"] = "all"
         mapping = {"workload": {"requests": [{"output": 1}]}, "cost": {"unit": "1ns"}, "engine": section}
-        return build.scheduler(schema.parse(mapping, source=f"{source}: config"))
+        return build.scheduler(parse(mapping, source=f"{source}: config"))
 
 
 class InFlight(NamedTuple):

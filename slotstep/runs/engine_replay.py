@@ -21,12 +21,11 @@ from calibrate.replay.prompts import prompts
 from sim.memory.prefix import PrefixPool
 from sim.request import Request
 from sim.service.sessions import counts
-from slotstep.runs import build as engine
+from slotstep.runs import build, costs, size_limits
+from slotstep.runs.clients import clients, limited
 from slotstep.runs.result import Result
 from slotstep.runs.workload import Made
 from slotstep.runs.workload import load as load_workload
-from slotstep.scenario import size_limits
-from slotstep.scenario.clients import clients, limited
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -85,16 +84,16 @@ def opened(
         fits(scenario)
         size_limits.check_replay(scenario)
         size, pages = scenario.engine.page_size, scenario.engine.pages
-        longest = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
+        max_model_len = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
         host = 4 * pages if scenario.engine.preemption == "swap" else 0
         if model == SYNTHETIC:
             clock = FakeClock()
             made = SyntheticEngine(
-                engine.cost(scenario),
+                costs.cost(scenario),
                 clock,
                 pages + spare_pages,
                 size,
-                longest=longest,
+                longest=max_model_len,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
@@ -107,7 +106,7 @@ def opened(
             host_pages=host,
             slots=scenario.engine.slots,
             token_budget=scenario.engine.token_budget,
-            longest=longest,
+            longest=max_model_len,
             seed=scenario.seed,
             **options,
         )
@@ -123,7 +122,7 @@ def fits(scenario: Scenario) -> None:
     for wrong, found, expected in (
         (scenario.cluster.total > 1, f"cluster has {scenario.cluster.total} replicas", "1: there is one device"),
         (
-            not scenario.cluster.plain,
+            not scenario.cluster.uniform,
             "cluster is more than equal replicas that never fail",
             "one device that does not",
         ),
@@ -156,8 +155,8 @@ def run(
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:
-        engine.check_blocks(scenario, sent)
-    scheduler = engine.scheduler(scenario, numbered=True)
+        build.check_blocks(scenario, sent)
+    scheduler = build.scheduler(scenario, numbered=True)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, scenario.engine.page_size)
     with as_bad_input():

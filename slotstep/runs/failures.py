@@ -14,7 +14,7 @@ from sim.log.events import Kind
 from sim.request import Nanoseconds, Request
 from sim.service.outages import Outages, Times
 from sim.service.service import Retry
-from slotstep.scenario.clients import TryAgain
+from slotstep.scenario.clients import Retry as RetrySection
 from slotstep.scenario.cluster import Cluster
 
 FATES = {"resumed": Kind.PREEMPTED, "moved": Kind.MOVED, "lost": Kind.INTERRUPTED}
@@ -46,14 +46,14 @@ def drawn(mtbf: Nanoseconds, mttr: Nanoseconds, stream: Random) -> Times:
         now += lasts
 
 
-def retry(given: TryAgain | None, seed: int) -> Retry | None:
+def retry(given: RetrySection | None, seed: int) -> Retry | None:
     """How clients try again."""
     if given is None:
         return None
     return Retry(given.attempts, backoff(given, seed), tuple(CAUSES[cause] for cause in given.after))
 
 
-def backoff(given: TryAgain, seed: int) -> Callable[[Request, int], Nanoseconds]:
+def backoff(given: RetrySection, seed: int) -> Callable[[Request, int], Nanoseconds]:
     """The pause of a request after so many attempts: `initial` x `factor`^(attempts - 1), at most `max`.
 
     A share of up to `jitter` of it, drawn for this request and attempt, is taken off.

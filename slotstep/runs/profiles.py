@@ -9,13 +9,7 @@ from calibrate.hardware.devices import device as known_device
 from calibrate.models.registry import anatomy
 from calibrate.profiles.analytic import Efficiency, from_shapes
 from calibrate.profiles.profile import Profile, named, read
-
-ENDINGS = (".yaml", ".yml")
-
-
-def is_file(given: str) -> bool:
-    """Whether a profile is given as a file, told by its ending, not by a shipped name."""
-    return given.endswith(ENDINGS)
+from slotstep.scenario.cost import is_file
 
 
 def find(given: str) -> Profile:

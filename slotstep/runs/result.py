@@ -16,6 +16,8 @@ from sim.log.events import EventLog
 from sim.log.service_log import Trail
 from sim.service.sessions import SessionCounts
 from slotstep.runs import cache_file
+from slotstep.runs.policy import predictor as policy_predictor
+from slotstep.runs.resolution import resolved
 from slotstep.scenario import document
 from traces.errors import BadInput
 
@@ -35,7 +37,7 @@ class Result:
     `remarks`: what the reader of a trace changed, left out or doubts, in lines.
     `profiles`: where the cost of its steps comes from, if from a profile, of each replica.
     `sessions`: how conversations went, where clients wait for their answers.
-    `trail`: what happened between clients and replicas, where that is more than one way to one of them.
+    `service_log`: what happened between clients and replicas; None where each request goes one way to one replica.
     """
 
     scenario: Scenario
@@ -44,7 +46,7 @@ class Result:
     remarks: Sequence[str] = ()
     profiles: Sequence[Profile | None] = ()
     sessions: SessionCounts | None = None
-    trail: Trail | None = None
+    service_log: Trail | None = None
 
     @property
     def log(self) -> EventLog:
@@ -66,7 +68,7 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
         objectives = self.scenario.objectives
-        predictor = self.scenario.predictor
+        predictor = policy_predictor(self.scenario)
         presets = {engine.modelled for engine in self.engines}
         return {
             "scenario": self.scenario.name,
@@ -77,7 +79,7 @@ class Result:
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
             "remarks": [*self.remarks, *self.beyond_the_end],
-            **metrics.summary(self.logs, objectives.limits or None, self.trail, objectives.since),
+            **metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since),
             "measured": self.window,
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
@@ -90,7 +92,7 @@ class Result:
         if measure is None:
             return None
         return window.measured(
-            self.logs, measure.begin, measure.end, objectives.limits or None, self.trail, objectives.since
+            self.logs, measure.begin, measure.end, objectives.limits or None, self.service_log, objectives.since
         )
 
     @property
@@ -107,9 +109,9 @@ class Result:
     @cached_property
     def queue_grows(self) -> bool | None:
         """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
-        crowd = self.scenario.clients
-        reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
-        return None if reactive else queue_growth.grows(self.logs, self.trail)
+        clients = self.scenario.clients
+        reactive = self.sessions is not None or (clients is not None and bool(clients.closed or clients.retry))
+        return None if reactive else queue_growth.grows(self.logs, self.service_log)
 
     @property
     def profile(self) -> Profile | None:
@@ -145,8 +147,8 @@ class Result:
     @cached_property
     def requests(self) -> pd.DataFrame:
         """One row per request that was sent; see `sim.accounting.frames.requests_frame` and `journeys_frame`."""
-        if self.trail is not None:
-            return frames.journeys_frame(self.logs, self.trail)
+        if self.service_log is not None:
+            return frames.journeys_frame(self.logs, self.service_log)
         return frames.of_each(frames.requests_frame, self.logs)
 
     @cached_property
@@ -179,7 +181,7 @@ class Result:
             files.write_parquet(folder / "requests.parquet", self.requests),
             files.write_parquet(folder / "steps.parquet", self.steps),
             files.write_parquet(folder / "slots.parquet", self.slots),
-            files.write_text(folder / "scenario.yaml", document.dump(self.scenario.resolved())),
+            files.write_text(folder / "scenario.yaml", document.dump(resolved(self.scenario))),
             *([files.write_text(folder / "profile.yaml", self.profile.text())] if self.profile else []),
             *draw({self.policy: self}, folder),
             *([files.write_bytes(folder / cache_file.NAME, self.cache)] if self.cache else []),

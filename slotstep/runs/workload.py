@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
-from slotstep.scenario import size_limits
-from slotstep.scenario.durations import plain
+from slotstep.runs import size_limits
+from slotstep.scenario.durations import in_nanoseconds
+from slotstep.scenario.workload import AUTO
 from traces import synthetic
 from traces.errors import BadInput
 from traces.reading import listed_requests as listed
@@ -22,10 +23,7 @@ from traces.transforms import operations, pipeline
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
-    from slotstep.scenario.sections import Workload
-
-AUTO = "auto"
-"""What stands for the name of a format that is to be detected."""
+    from slotstep.scenario.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -160,12 +158,12 @@ def replayed(given: Mapping[str, Any]) -> Made:
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:
     """The synthetic workload that a scenario describes; raises BadInput for what is none."""
-    return synthetic.parse(plain(written, synthetic.DURATIONS, "synthetic"))
+    return synthetic.parse(in_nanoseconds(written, synthetic.DURATIONS, "synthetic"))
 
 
 def steps(given: Workload) -> Sequence[Any]:
     """The transforms of a workload, durations in ns; none where there is no list."""
-    read: Sequence[Any] = plain(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
+    read: Sequence[Any] = in_nanoseconds(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
     return read
 
 

@@ -19,18 +19,18 @@ from pydantic import (
     model_validator,
 )
 
-from slotstep.scenario.clients import Patience
+from slotstep.scenario.clients import PositiveTime
+from slotstep.scenario.cost import Cost
 from slotstep.scenario.document import brief
 from slotstep.scenario.engine import Engine
 from slotstep.scenario.fields import Choice, Coefficient, Count, Section, Seed, Time, sequence, whole
-from slotstep.scenario.sections import Cost
 from slotstep.scenario.validation_errors import complaint
 
 POOLS = ("prefill", "decode")
-Pool = TypeVar("Pool", bound="Station")
+AnyPool = TypeVar("AnyPool", bound="Pool")
 
 
-class Group(Section):
+class ReplicaGroup(Section):
     """So many replicas alike."""
 
     count: Count = 1
@@ -38,7 +38,7 @@ class Group(Section):
     cost: Cost | None = None
 
 
-def groups(value: object, info: ValidationInfo) -> int | tuple[Group, ...]:
+def groups(value: object, info: ValidationInfo) -> int | tuple[ReplicaGroup, ...]:
     """How many equal replicas, or a list of groups of them."""
     if not isinstance(value, list | tuple):
         return whole(1)(value)
@@ -47,16 +47,16 @@ def groups(value: object, info: ValidationInfo) -> int | tuple[Group, ...]:
     found = []
     for place, group in enumerate(value):
         try:
-            found.append(Group.model_validate(group, context=info.context))
+            found.append(ReplicaGroup.model_validate(group, context=info.context))
         except ValidationError as error:
-            raise ValueError(f"{place}.{complaint(error, Group, {})}") from None
+            raise ValueError(f"{place}.{complaint(error, ReplicaGroup, {})}") from None
     return tuple(found)
 
 
-class Station(Section):
+class Pool(Section):
     """The replicas of one pool, and the router before them."""
 
-    replicas: int | tuple[Group, ...] = 1
+    replicas: int | tuple[ReplicaGroup, ...] = 1
     router: Choice = "round_robin"
 
     @field_validator("replicas", mode="before")
@@ -71,27 +71,27 @@ class Station(Section):
         return self.replicas if isinstance(self.replicas, int) else sum(group.count for group in self.replicas)
 
 
-class Link(Section):
+class Transfer(Section):
     """What it takes to hand KV from one pool to the other."""
 
     latency: Time = 0
     per_token: Coefficient = 0.0
 
 
-class Planned(Section):
+class Outage(Section):
     """One outage of one replica."""
 
     replica: Seed
     at: Time
-    lasts: Patience
+    lasts: PositiveTime
 
 
 class Failures(Section):
     """When replicas fail, and what becomes of their requests."""
 
-    outages: Annotated[tuple[Planned, ...], BeforeValidator(sequence)] = ()
-    mtbf: Patience | None = None
-    mttr: Patience | None = None
+    outages: Annotated[tuple[Outage, ...], BeforeValidator(sequence)] = ()
+    mtbf: PositiveTime | None = None
+    mttr: PositiveTime | None = None
     work: Literal["resumed", "moved", "lost"]
 
     @model_validator(mode="after")
@@ -104,12 +104,12 @@ class Failures(Section):
         return self
 
 
-class Cluster(Station):
+class Cluster(Pool):
     """Replicas of the engine, each with its own queue, behind one router; or two pools, one for each phase."""
 
-    prefill: Station | None = None
-    decode: Station | None = None
-    transfer: Link | None = None
+    prefill: Pool | None = None
+    decode: Pool | None = None
+    transfer: Transfer | None = None
     failures: Failures | None = None
 
     @model_validator(mode="after")
@@ -134,27 +134,27 @@ class Cluster(Station):
         return {key: told[key] for key in told if self.prefill is None or key not in ("replicas", "router")}
 
     @property
-    def stations(self) -> list[Station]:
+    def pools(self) -> list[Pool]:
         """The pools: one for whole requests, or that of prefill and that of decode."""
         return [self] if self.prefill is None or self.decode is None else [self.prefill, self.decode]
 
     def engines(self, usual: Engine) -> list[Engine]:
         """The engine of each replica, `usual` where its group has none of its own."""
         found: list[Engine] = []
-        for station in self.stations:
-            if isinstance(station.replicas, int):
-                found += [usual] * station.replicas
+        for pool in self.pools:
+            if isinstance(pool.replicas, int):
+                found += [usual] * pool.replicas
             else:
-                found += [group.engine for group in station.replicas for _ in range(group.count)]
+                found += [group.engine for group in pool.replicas for _ in range(group.count)]
         return found
 
     @property
     def total(self) -> int:
         """How many replicas in all."""
-        return sum(station.size for station in self.stations)
+        return sum(pool.size for pool in self.pools)
 
     @property
-    def plain(self) -> bool:
+    def uniform(self) -> bool:
         """Whether all replicas are alike, take whole requests and never fail."""
         return self.prefill is None and self.failures is None and isinstance(self.replicas, int)
 
@@ -175,12 +175,12 @@ def spread(scenario: Mapping[str, Any]) -> dict[str, Any]:
     return {**scenario, "cluster": with_engines(told, base)}
 
 
-def with_engines(station: Mapping[str, Any], base: Any) -> dict[str, Any]:
+def with_engines(pool: Mapping[str, Any], base: Any) -> dict[str, Any]:
     """A pool whose groups have whole engines."""
-    listed = station.get("replicas")
+    listed = pool.get("replicas")
     if not isinstance(listed, list | tuple) or not isinstance(base, Mapping):
-        return dict(station)
-    return {**station, "replicas": [with_engine(group, base) for group in listed]}
+        return dict(pool)
+    return {**pool, "replicas": [with_engine(group, base) for group in listed]}
 
 
 def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
@@ -197,18 +197,18 @@ def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
 def group_sections(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The groups of replicas of a resolved scenario."""
     cluster = scenario["cluster"]
-    for station in (cluster, *(cluster[name] for name in POOLS if name in cluster)):
-        if isinstance(station.get("replicas"), list):
-            yield from station["replicas"]
+    for pool in (cluster, *(cluster[name] for name in POOLS if name in cluster)):
+        if isinstance(pool.get("replicas"), list):
+            yield from pool["replicas"]
 
 
-def changed(cluster: Cluster, change: Callable[[Group], Group]) -> Cluster:
+def changed(cluster: Cluster, change: Callable[[ReplicaGroup], ReplicaGroup]) -> Cluster:
     """The same replicas, with every group of their own changed."""
     pools = {name: pool_changed(pool, change) for name in POOLS if (pool := getattr(cluster, name)) is not None}
     return pool_changed(cluster, change).model_copy(update=pools)
 
 
-def pool_changed(pool: Pool, change: Callable[[Group], Group]) -> Pool:
+def pool_changed(pool: AnyPool, change: Callable[[ReplicaGroup], ReplicaGroup]) -> AnyPool:
     """A pool with its groups changed."""
     if isinstance(pool.replicas, int):
         return pool

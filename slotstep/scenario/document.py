@@ -188,7 +188,7 @@ def place(error: yaml.YAMLError) -> str:
     return f"{where}: invalid YAML: {' '.join(str(problem).split())}"
 
 
-def brief(value: object, longest: int = 60) -> str:
-    """`value` as it would be typed in Python, cut to `longest` characters, for an error message."""
+def brief(value: object, width: int = 60) -> str:
+    """`value` as it would be typed in Python, cut to `width` characters, for an error message."""
     shown = "nothing" if value is None else repr(value)
-    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
+    return shown if len(shown) <= width else f"{shown[: width - 3]}..."

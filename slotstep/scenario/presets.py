@@ -82,11 +82,11 @@ def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
     found = {"version": VERSION, "page_size": 16, "prefix_cache": True, "async_scheduling": True, **sizes(engine)}
     if is_cpu(engine):
         found |= {"page_size": 128, "async_scheduling": False}
-    budget, longest = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
+    budget, max_model_len = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
     if budget:
         found["slots"] = min(found["slots"], budget)
-    if longest and engine.get("chunked") is False:
-        found["token_budget"] = max(found["token_budget"], longest)
+    if max_model_len and engine.get("chunked") is False:
+        found["token_budget"] = max(found["token_budget"], max_model_len)
     return found
 
 
@@ -115,16 +115,16 @@ def is_cpu(engine: Mapping[str, Any]) -> bool:
     return str(engine.get("device", "")).lower() == CPU
 
 
-def starts(slots: int, budget: int, longest: int | None, chunked: bool) -> None:
+def starts(slots: int, budget: int, max_model_len: int | None, chunked: bool) -> None:
     """Raise ValueError, with vLLM's reason, for sizes with which it does not start."""
     if budget < slots:
         raise ValueError(
             f"preset: vllm: max_num_batched_tokens ({budget}) must be greater than or equal to max_num_seqs ({slots})"
         )
-    if longest is not None and budget < longest and not chunked:
+    if max_model_len is not None and budget < max_model_len and not chunked:
         raise ValueError(
-            f"preset: vllm: max_num_batched_tokens ({budget}) is smaller than max_model_len ({longest}) without "
-            "chunked prefill, which limits sequences to max_num_batched_tokens"
+            f"preset: vllm: max_num_batched_tokens ({budget}) is smaller than max_model_len ({max_model_len}) "
+            "without chunked prefill, which limits sequences to max_num_batched_tokens"
         )
 
 

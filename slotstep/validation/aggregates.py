@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
 from slotstep.experiments.capacity.answer import transformed
-from slotstep.runs import build
+from slotstep.runs.loading import parse
+from slotstep.runs.simulation import run
 from slotstep.scenario import document
 from slotstep.scenario.fields import Label, Positive, Section, UnknownKeyError, number, sequence
-from slotstep.scenario.schema import Scenario, parse
+from slotstep.scenario.schema import Scenario
 from slotstep.scenario.units import exact
 from slotstep.scenario.validation_errors import complaint, dotted
 from traces.errors import BadInput, is_number
@@ -132,7 +133,7 @@ def seconds(value: object) -> float:
 @cache
 def known() -> Numbers:
     """The numbers of a summary, by their keys; tenants and replicas have names of their own."""
-    summary = parse(SAMPLE).run().summary
+    summary = run(parse(SAMPLE)).summary
     return numbers({key: value for key, value in summary.items() if key not in ("seed", "tenants")})
 
 
@@ -177,7 +178,7 @@ def of_load(load: Load, given: Aggregates, path: Path, scenario: Path, settings:
 
 def compared(load: Load, scenario: Scenario, at_client: bool) -> Compared:
     """A load simulated, and its statistics on both sides."""
-    summary = build.run(scenario).summary
+    summary = run(scenario).summary
     away = scenario.clients.delay / 1e9 if scenario.clients is not None and at_client else 0.0
     content = {
         "run": load.title,

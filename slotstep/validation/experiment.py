@@ -17,9 +17,9 @@ from calibrate.replay.prompts import prompts
 from calibrate.validate.experiment import Subject, Trial, trial
 from sim.request import Request
 from slotstep.runs import build, engine_replay
+from slotstep.runs.clients import clients, limited
 from slotstep.runs.workload import Made
 from slotstep.runs.workload import load as load_workload
-from slotstep.scenario.clients import clients, limited
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def validate(
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:
         build.check_blocks(scenario, sent)
-    longest = longest_of(scenario, sent)
-    spare = scenario.engine.slots * -(-longest // scenario.engine.page_size)
-    with engine_replay.opened(scenario, model, sent, spare, longest, **options) as device:
+    max_model_len = max_model_len_of(scenario, sent)
+    spare = scenario.engine.slots * -(-max_model_len // scenario.engine.page_size)
+    with engine_replay.opened(scenario, model, sent, spare, max_model_len, **options) as device:
         clock: Pacing = pacing or ("cpu" if device.has_cpu_time else "wall")
         allowed = tolerance or (0.02 if model == engine_replay.SYNTHETIC else 0.2 if device.has_cpu_time else 0.03)
         subject = Subject(
@@ -83,7 +83,7 @@ def validate(
         return found, about | {"clock": clock}
 
 
-def longest_of(scenario: Scenario, sent: Sequence[Request]) -> int:
+def max_model_len_of(scenario: Scenario, sent: Sequence[Request]) -> int:
     """The most positions of a sequence, in the replay and while measuring."""
     reaches = [engine_replay.reach(scenario, request) for request in sent]
     return max(SHORTEST, *reaches) + 34

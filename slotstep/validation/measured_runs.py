@@ -7,7 +7,7 @@ Fits and compares nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from slotstep.runs import build
-from slotstep.runs.workload import AUTO, Made, load
+from slotstep.runs import simulation
+from slotstep.runs.loading import parse, read_from
+from slotstep.runs.workload import Made, load
 from slotstep.scenario import document
-from slotstep.scenario.clients import Crowd
-from slotstep.scenario.schema import Scenario, parse, read_from
+from slotstep.scenario.clients import Clients
+from slotstep.scenario.schema import Scenario
+from slotstep.scenario.workload import AUTO
 from slotstep.validation import repeated_prompts
 from traces.errors import BadInput
 from traces.reading import registry, step_logs
@@ -70,13 +72,13 @@ class Run:
     def result(self, first: int | None = None) -> Result:
         """The simulated run, of the first requests only if so many are given."""
         made = self.made if first is None else replace(self.made, requests=self.made.requests[:first])
-        return build.run(self.scenario, made, price=self.cost)
+        return simulation.run(self.scenario, workload=made, price=self.cost)
 
     def simulate(self, cost: Curve, delay: Nanoseconds, first: int) -> Sequence[EventLog]:
         """The logs of a simulated run, one a replica."""
         return self.at(cost, delay).result(first).logs
 
-    def cell(self) -> Cell:
+    def for_fit(self) -> Cell:
         """The run as `calibrate` takes it: who ended well, by arrival. Raises BadInput if nobody did."""
         from calibrate.fit.measured_run import Cell
 
@@ -101,8 +103,8 @@ def at_distance(scenario: Scenario, delay: Nanoseconds) -> Scenario:
     """The scenario with its clients so far away, ns."""
     if scenario.clients is None and not delay:
         return scenario
-    crowd = Crowd.model_construct(delay=delay) if scenario.clients is None else scenario.clients
-    return scenario.model_copy(update={"clients": crowd.model_copy(update={"delay": delay})})
+    clients = Clients.model_construct(delay=delay) if scenario.clients is None else scenario.clients
+    return scenario.model_copy(update={"clients": clients.model_copy(update={"delay": delay})})
 
 
 def runs(
@@ -169,6 +171,16 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], pr
 def remarks(runs: Sequence[Run]) -> list[str]:
     """What the readers of these runs changed, left out or doubt, each line once."""
     return list(dict.fromkeys(line for run in runs for line in run.made.remarks))
+
+
+def hints(runs: Iterable[Run]) -> Iterator[str]:
+    """A line for each run whose lengths say that its prompts came again, which nobody has said."""
+    for run in runs:
+        if run.period is not None:
+            yield (
+                f"{run.name}: the lengths of prompts repeat after {run.period} requests; if these are the same "
+                f"prompts, sent in turn, say --prompts {run.period}: the engine's prefix cache found them"
+            )
 
 
 def forgetful(scenario: Scenario, made: Made) -> Scenario:

@@ -6,7 +6,6 @@ computed each prompt once for as long as its pages lasted. Knows no file format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from slotstep.scenario.engine import Engine
-    from slotstep.validation.measured_runs import Run
 
 Floats = NDArray[np.float64]
 
@@ -92,13 +90,3 @@ def period(found: Floats) -> int | None:
     if len(found) < FEWEST or float((counts**2).sum()) > BY_CHANCE or alike(found, 1) >= ALIKE:
         return None
     return next((length for length in range(2, len(found) // 2 + 1) if alike(found, length) >= ALIKE), None)
-
-
-def hints(runs: Iterable[Run]) -> Iterator[str]:
-    """A line for each run whose lengths say that its prompts came again, which nobody has said."""
-    for run in runs:
-        if run.period is not None:
-            yield (
-                f"{run.name}: the lengths of prompts repeat after {run.period} requests; if these are the same "
-                f"prompts, sent in turn, say --prompts {run.period}: the engine's prefix cache found them"
-            )

@@ -113,7 +113,7 @@ def itl(run: Run, result: Result, ids: Sequence[str]) -> dict[str, Any]:
     """The gaps between tokens of these requests, pooled, in both runs."""
     chosen = set(ids)
     known = run.frame.loc[run.frame["id"].isin(chosen), "itl_s"]
-    injected = metrics.asked([Lives(log) for log in result.logs], result.trail)
+    injected = metrics.asked([Lives(log) for log in result.logs], result.service_log)
     same = np.array([request.id in chosen for request in injected.requests], bool)
     pooled, said = metrics.describe(np.concatenate(known.tolist())), metrics.gaps(injected, same)
     found: dict[str, Any] = {"n": pooled["n"]}

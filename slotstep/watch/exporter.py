@@ -49,7 +49,7 @@ class Exporter:
                 self.steps.labels(window).set(0)
             else:
                 self.tokens.labels(window).set(share)
-                self.steps.labels(window).set(span.plain()["steps"])
+                self.steps.labels(window).set(span.as_dict()["steps"])
 
     def close(self) -> None:
         """Stop serving."""

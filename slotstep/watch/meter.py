@@ -42,7 +42,7 @@ class Span:
         queries, hits = self.gained.get(names.QUERIES), self.gained.get(names.HITS)
         return hits / queries if queries and hits is not None else None
 
-    def plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         return {
             "seconds": self.seconds,
@@ -73,13 +73,13 @@ class Observation:
     missing: tuple[str, ...] = ()
     problem: str | None = None
 
-    def plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         spans = {"interval": self.interval, "since_start": self.since_start, "engine_lifetime": self.engine_lifetime}
         return {
             "at": self.at,
             "segment": self.segment,
-            **{name: span and span.plain() for name, span in spans.items()},
+            **{name: span and span.as_dict() for name, span in spans.items()},
             "sampled": dict(self.sampled),
             "missing": list(self.missing),
             "problem": self.problem,

@@ -36,7 +36,7 @@ COLUMNS = (
 
 def row(seen: Observation) -> dict[str, Any]:
     """The columns of an observation; the empty text where there is nothing."""
-    interval = seen.interval.plain() if seen.interval else {}
+    interval = seen.interval.as_dict() if seen.interval else {}
     found = {name: interval.get(name) for name in COLUMNS}
     found |= {
         "time": clock(seen.at, "%Y-%m-%dT%H:%M:%S.%f%z"),
@@ -75,7 +75,7 @@ def spans(seen: Observation) -> Mapping[str, Span | None]:
 def words(span: Span) -> str:
     """`0.734 tokens per slot-step (1,234 tokens, 21 steps in 5.00 s)`."""
     share = span.tokens_per_slot_step
-    told = span.plain()
+    told = span.as_dict()
     within = f" in {significant(span.seconds)} s" if span.seconds is not None else ""
     rate = "no step" if share is None else f"{share:.4f} tokens per slot-step"
     return f"{rate} ({told['tokens']:,} tokens, {told['steps']:,} steps{within})"
@@ -83,7 +83,7 @@ def words(span: Span) -> str:
 
 def events(span: Span) -> str:
     """Preemptions and the hit rate of the prefix cache over a span, as far as they are known."""
-    told = span.plain()
+    told = span.as_dict()
     parts = [] if told["preemptions"] is None else [f"{told['preemptions']:,} preemptions"]
     if told["prefix_hit_rate"] is not None:
         parts.append(f"prefix hits {percent(told['prefix_hit_rate'])}")
@@ -111,7 +111,7 @@ def screen(url: str, seen: Observation) -> Group:
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)
     for name, span in spans(seen).items():
         if span:
-            told = span.plain()
+            told = span.as_dict()
             table.add_row(
                 name,
                 "-" if span.tokens_per_slot_step is None else f"{span.tokens_per_slot_step:.6f}",

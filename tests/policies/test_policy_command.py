@@ -73,7 +73,7 @@ def test_the_examples_of_the_page_run(example, tmp_path):
     jobs = yaml.safe_load((ROOT / "examples" / "jobs-continuous.yaml").read_text())
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(yaml.safe_dump(jobs | yaml.safe_load(example)))
-    result = slotstep.load(scenario).run()
+    result = slotstep.run(slotstep.load(scenario))
     assert result.summary["requests"]["finished"] == 3
     assert result.summary["policy"] != "fcfs"
 

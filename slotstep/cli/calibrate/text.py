@@ -1,12 +1,12 @@
-"""What the fits of `slotstep calibrate` say: coefficients, intervals, errors, as lines and tables. Fits nothing.
-
-Heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""What the fits of `slotstep calibrate` say: coefficients, intervals, errors, as lines and tables. Fits nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from slotstep.cli.output import say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from calibrate.fit.identifiability import Identified
     from calibrate.hardware.devices import Device
     from calibrate.models.architecture import Anatomy
+    from calibrate.profiles.profile import Profile
     from sim.cost.forms import Curve
 
 
@@ -119,3 +120,26 @@ def coefficient_table(
         shown = [text(float(f"{value:.4g}")) for value in (getattr(cost, name, delay), low, high)]
         table.add_row(name, *shown, "not identified" if name in loose else "")
     return table
+
+
+def mean_errors(profile: Profile) -> str:
+    """The mean residuals in words."""
+    residuals: Mapping[str, Any] = profile.content["residuals"] or {}
+    means = {key.removesuffix("_mean"): value for key, value in residuals.items() if key.endswith("_mean")}
+    return ", ".join(f"{key.replace('_', ' ')} {value:.1%}" for key, value in means.items()) or "-"
+
+
+def save(content: str, out: Path) -> None:
+    """Write a file, whole or not at all, and say so."""
+    from reports.files import write_text
+
+    write_text(out, content)
+    say(f"written to {out}")
+
+
+def write_profile(made: Profile, out: Path) -> None:
+    """Write a profile, whole or not at all, and print its residuals and its content's digest."""
+    from reports.files import write_text
+
+    write_text(out, made.text())
+    print(f"{out}: {made.kind}, content {made.sha256[:12]}; mean error {mean_errors(made)}")

@@ -1,7 +1,4 @@
-"""`slotstep calibrate transfer`: a profile carried to another model on the same device by shape.
-
-Answers go to standard output, all else to standard error, and heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""`slotstep calibrate transfer`: a profile carried to another model on the same device by shape."""
 
 from __future__ import annotations
 
@@ -10,18 +7,13 @@ from typing import Annotated
 
 import typer
 
-from slotstep.cli.calibrate.composed import Model, Out
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the group `slotstep calibrate`."""
-    app.command()(transfer)
+from slotstep.cli.params import ModelShape, ProfileFile
 
 
 def transfer(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A shipped profile, or a file: a roofline.")],
-    model: Model,
-    out: Out,
+    model: ModelShape,
+    out: ProfileFile,
     from_model: Annotated[
         str | None,
         typer.Option(metavar="NAME|FILE", help="The model that the profile is of, where it does not say its shape."),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from slotstep.cli.output import open_scenario, print_json, say, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +24,7 @@ EXIT = {"within": 0, "beyond": 1, "not measurable here": 3}
 def validate_replay(
     scenario: Path,
     model: str,
-    settings: list[str] | None,
+    settings: list[str],
     clock: Pacing | None,
     tolerance: float | None,
     rounds: int,
@@ -33,11 +34,10 @@ def validate_replay(
     **options: Any,
 ) -> None:
     """Put the prediction of a scenario to the test on a model; prints it and ends with the verdict's exit code."""
-    from slotstep.cli import app
     from slotstep.runs.result import prepare
     from slotstep.validation.experiment import validate
 
-    loaded = app.open_scenario(scenario, settings, None)
+    loaded = open_scenario(scenario, settings)
     if out is not None:
         prepare(out)
     found, about = validate(
@@ -55,10 +55,10 @@ def validate_replay(
     if out is not None:
         write(out, found, about, told)
     if as_json:
-        app.print_json(told)
+        print_json(told)
     else:
         print("\n".join(found.judgement.lines()), flush=True)
-        app.show(figures_table(found.judgement))
+        show(figures_table(found.judgement))
     raise typer.Exit(EXIT[found.judgement.verdict])
 
 
@@ -83,8 +83,3 @@ def figures_table(judgement: Judgement) -> Table:
         again = judgement.noise.get(key)
         table.add_row(key.replace("_", " "), f"{error:+.1%}", "" if again is None else f"{again:+.1%}")
     return table
-
-
-def say(words: str) -> None:
-    """A remark on standard error."""
-    print(words, file=sys.stderr, flush=True)

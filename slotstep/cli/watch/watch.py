@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slotstep.cli.output import say
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -105,15 +106,15 @@ def observations(
 
 
 def displays(
-    stack: ExitStack, page: str, plain: bool, as_json: bool, table: Path | None, export: str | None
+    stack: ExitStack, page: str, as_lines: bool, as_json: bool, table: Path | None, export: str | None
 ) -> list[Callable[[Observation], None]]:
     """Where observations go: to the terminal, into a file, to whoever asks a port."""
     from slotstep.watch import show
 
     shows: list[Callable[[Observation], None]] = []
     if as_json:
-        shows.append(lambda seen: print(json.dumps(seen.plain(), allow_nan=False), flush=True))
-    elif plain:
+        shows.append(lambda seen: print(json.dumps(seen.as_dict(), allow_nan=False), flush=True))
+    elif as_lines:
         shows.append(lambda seen: print(show.line(seen), flush=True))
     else:
         from rich.live import Live
@@ -130,7 +131,7 @@ def displays(
         except (ValueError, OSError) as error:
             raise BadInput(f"--export {export}: {error}") from None
         stack.callback(exporter.close)
-        print(f"derived gauges at port {exporter.port}", file=sys.stderr)
+        say(f"derived gauges at port {exporter.port}")
         shows.append(exporter.show)
     return shows
 

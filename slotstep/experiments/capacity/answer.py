@@ -19,10 +19,11 @@ from slotstep.experiments.capacity.trial import Trial, attempt
 from slotstep.experiments.replications import drawn
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build
+from slotstep.runs import build, costs, size_limits
+from slotstep.runs.loading import parse
+from slotstep.runs.resolution import resolved, unpinned, with_policy
 from slotstep.runs.workload import load
-from slotstep.scenario import cluster, size_limits, units
-from slotstep.scenario.schema import parse
+from slotstep.scenario import cluster, units
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Finder:
 
     def settings(self, at: float) -> dict[str, Any]:
         """The resolved scenario at a value of the knob."""
-        settings = copy.deepcopy(self.variant.scenario.resolved())
+        settings = copy.deepcopy(resolved(self.variant.scenario))
         if self.question.find == "replicas":
             settings["cluster"]["replicas"] = int(at)
             rate = []
@@ -215,11 +216,11 @@ def check(question: Question) -> None:
     """Raise BadInput for a question that has no answer."""
     scenario = question.scenario
     size_limits.check_runs("seeds", question.seeds, scenario.allow_large)
-    crowd = scenario.clients
-    if question.find == "replicas" and not scenario.cluster.plain:
+    clients = scenario.clients
+    if question.find == "replicas" and not scenario.cluster.uniform:
         with scenario.blamed("cluster: "):
             raise ValueError("its replicas are not alike, or they fail; --find replicas needs equal ones that do not")
-    if question.find != "replicas" and crowd is not None and crowd.closed is not None:
+    if question.find != "replicas" and clients is not None and clients.closed is not None:
         with scenario.blamed("clients.closed: "):
             raise ValueError("clients that wait for their answers have no rate to find; expected --find replicas")
     attainment = any(each.latency is None for each in question.objectives)
@@ -243,7 +244,7 @@ def variants(question: Question) -> list[Variant]:
     for profile, policy, places, budget in product(
         question.profiles or (None,), question.policies or (None,), slots or (None,), budgets or (None,)
     ):
-        settings = scenario.unpinned()
+        settings = unpinned(scenario)
         groups = list(cluster.group_sections(settings))
         if profile is not None:
             settings["cost"] = {"profile": profile}
@@ -253,18 +254,18 @@ def variants(question: Question) -> list[Variant]:
             for section in (settings, *groups) if value is not None else ():
                 section["engine"][key] = value
         other = parse(settings, scenario.name)
-        found.append(described(other if policy is None else other.with_policy(policy)))
+        found.append(described(other if policy is None else with_policy(other, policy)))
     return found
 
 
 def described(scenario: Scenario) -> Variant:
     """A scenario, with what all of its replicas have in common."""
     engines = scenario.cluster.engines(scenario.engine)
-    replicas = [each for station in scenario.cluster.stations for each in build.replicas(scenario, station)]
+    replicas = [each for pool in scenario.cluster.pools for each in build.replicas(scenario, pool)]
     (slots, *other_slots), (budget, *other_budgets) = (
         dict.fromkeys(getattr(each, key) for each in engines) for key in ("slots", "token_budget")
     )
-    profiles = {None if found is None else found.sha256: found for found in map(build.profile, replicas)}
+    profiles = {None if found is None else found.sha256: found for found in map(costs.profile, replicas)}
     return Variant(
         scenario,
         scenario.policy.name,

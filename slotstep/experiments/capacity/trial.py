@@ -14,10 +14,10 @@ from sim.accounting.requests import Lives
 from sim.log.events import Reason
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build
+from slotstep.runs.loading import parse
 from slotstep.runs.result import Result
+from slotstep.runs.simulation import run
 from slotstep.runs.workload import load
-from slotstep.scenario.schema import parse
 
 WAITED_FOR = {
     Reason.NO_DEMAND: "slots",
@@ -71,7 +71,7 @@ def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objecti
     """Run a resolved scenario with this seed."""
     scenario = parse({**settings, "seed": seed})
     workload = load(scenario, read_once)
-    result = build.run(scenario, workload)
+    result = run(scenario, workload=workload)
     return Trial(
         seed,
         sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),
@@ -87,7 +87,7 @@ def measure(result: Result, objective: Objective) -> Measured:
     if objective.latency is None:
         return Measured(1 - float(result.summary["attainment"] or 0), None)
     if objective.latency == "itl_s":
-        values, weights = pooled_gaps(asked([Lives(log) for log in result.logs], result.trail))
+        values, weights = pooled_gaps(asked([Lives(log) for log in result.logs], result.service_log))
     else:
         latency = counted(objective.latency, result.scenario.objectives.since)
         values = result.requests[latency].to_numpy(float, copy=True)
@@ -124,7 +124,7 @@ def waited(result: Result) -> dict[str, float]:
         for reason, name in WAITED_FOR.items():
             here = runs["reason"] == reason
             found[name] += float(runs["waiting"][here] @ lasted[here]) / 1e9
-    crowd = result.scenario.clients
-    if crowd is not None and crowd.window and result.scenario.objectives.since == "wanted":
-        found[AT_CLIENT] = float((result.requests["client_wait_s"] - crowd.delay / 1e9).sum())
+    clients = result.scenario.clients
+    if clients is not None and clients.window and result.scenario.objectives.since == "wanted":
+        found[AT_CLIENT] = float((result.requests["client_wait_s"] - clients.delay / 1e9).sum())
     return found

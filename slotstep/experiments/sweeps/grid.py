@@ -26,9 +26,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from slotstep.scenario import document, size_limits
+from slotstep.runs import size_limits
+from slotstep.runs.loading import parse
+from slotstep.scenario import document
 from slotstep.scenario.fields import Count, Section
-from slotstep.scenario.schema import Scenario, parse
+from slotstep.scenario.schema import Scenario
 from slotstep.scenario.validation_errors import complaint
 from traces.errors import BadInput
 
@@ -88,7 +90,7 @@ class Grid:
     points: tuple[Point, ...]
 
 
-def load(path: Path, allow_large: bool = False) -> Grid:
+def load_grid(path: Path, allow_large: bool = False) -> Grid:
     """The grid in the YAML file `path`. Raises BadInput as `read` does, and for a file that is none."""
     return read(document.read(path), str(path), path.parent, allow_large)
 

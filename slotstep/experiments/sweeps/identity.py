@@ -17,7 +17,7 @@ from typing import Any
 
 from policies import foreign, registry
 from slotstep.scenario.cluster import group_sections
-from slotstep.scenario.sections import TRACE_OPTIONS
+from slotstep.scenario.workload import TRACE_OPTIONS
 
 PACKAGES = ("sim", "policies", "traces", "calibrate", "slotstep")
 BLOCK = 1 << 20

@@ -10,6 +10,7 @@ from slotstep.experiments.sweeps import backends, identity, row
 from slotstep.experiments.sweeps.grid import Grid, Point
 from slotstep.experiments.sweeps.store import Store, make
 from slotstep.experiments.sweeps.work import execute
+from slotstep.runs.resolution import resolved
 from traces.errors import BadInput
 
 
@@ -72,7 +73,7 @@ def lines(
                 continue
             point = missing[run]
             assert point.scenario is not None
-            yield run, dict(point.axes), point.scenario.resolved(), identity.code()
+            yield run, dict(point.axes), resolved(point.scenario), identity.code()
 
     yield from backends.compute(execute, calls(), backend, address, jobs)
     yield from (None for _ in overtaken)
@@ -83,6 +84,6 @@ def name_of(point: Point) -> str:
     if point.scenario is None:
         return identity.named({"axes": dict(point.axes), "error": point.error, "code": identity.code()})
     try:
-        return identity.name(point.scenario.resolved(), point.axes)
+        return identity.name(resolved(point.scenario), point.axes)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from slotstep.experiments.sweeps import identity, row
-from slotstep.runs import build, workload
+from slotstep.runs import workload
+from slotstep.runs.loading import parse
+from slotstep.runs.simulation import run as simulate
 from slotstep.runs.workload import Made
-from slotstep.scenario.schema import parse
-from slotstep.scenario.sections import TRACE_OPTIONS
+from slotstep.scenario.workload import TRACE_OPTIONS
 
 TRACES = 2
 """How many traces a worker keeps in memory."""
@@ -30,7 +31,7 @@ def execute(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], code
         raise RuntimeError(f"a worker has slotstep {identity.code()}, this process {code}; expected the same code")
     try:
         scenario = parse(settings, "scenario")
-        result = build.run(scenario, workload.load(scenario, read_once))
+        result = simulate(scenario, workload=workload.load(scenario, read_once))
         return row.ended(run, axes, settings, result.summary)
     except Exception as error:
         return row.failed(run, axes, settings, f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -78,7 +78,7 @@ def test_the_runs_of_the_cpu_are_told_apart_and_their_noise_is_that_of_the_notes
     (tmp_path / "engine.yaml").write_text("workload: {trace: {auto: a.json}}\ncost: {unit: 1ms}\n")
     names = ("light", "half", "over", "half_rep", "over_rep")
     files = [data / "engine_vllm_cpu" / f"bench_{name}.json.gz" for name in names]
-    found = noise([run.cell() for run in runs_of(files, tmp_path / "engine.yaml")], 2000)
+    found = noise([run.for_fit() for run in runs_of(files, tmp_path / "engine.yaml")], 2000)
     half, over = found.repeats
     assert (half.runs, over.runs) == (("bench_half", "bench_half_rep"), ("bench_over", "bench_over_rep"))
     assert list(half.spread.values()) == pytest.approx([1 / 0.67 - 1, 1 / 0.70 - 1, 1 / 0.70 - 1], abs=0.02)

@@ -244,14 +244,14 @@ def scenario(**cost: Any) -> slotstep.Scenario:
 
 def test_a_scenario_costs_by_shapes() -> None:
     asked = {"model": "llama-3.1-8b", "device": "h100-sxm"}
-    result = scenario(shape=asked, host="1ms").run()
+    result = slotstep.run(scenario(shape=asked, host="1ms"))
     made = from_shapes(anatomy("llama-3.1-8b"), DEVICES["h100-sxm"], date="computed when used")
     assert result.summary["profile"]["sha256"] == made.sha256
     assert result.summary["profile"]["extrapolated"] is None
     assert result.log.step_durations().tolist()[1:] == [
         made.cost(host=1e6).step(shape(1, context)) for context in (100, 101)
     ]
-    again = slotstep.parse(result.scenario.resolved()).run()
+    again = slotstep.run(slotstep.parse(slotstep.resolved(result.scenario)))
     assert again.summary["log_sha256"] == result.summary["log_sha256"]
 
 
@@ -280,8 +280,8 @@ def test_as_many_pages_as_fit_beside_the_model() -> None:
     )
     planned = capacity(anatomy("qwen3-14b"), 80 * GIB, utilization=0.8, token_budget=8192, slots=100)
     assert made.engine.pages == planned.pages
-    assert "fit" not in made.resolved()["engine"]
-    assert slotstep.parse(made.resolved()) == made
+    assert "fit" not in slotstep.resolved(made)["engine"]
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(made))) == slotstep.resolved(made)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_unequal_replicas_have_profiles_and_pages_of_their_own() -> None:
     little = capacity(anatomy("llama-3.1-8b"), 24 * GIB, slots=64).pages
     much = capacity(anatomy("llama-3.1-8b"), 80 * GIB, utilization=0.5, slots=64).pages
     assert [group.engine.pages for group in made.cluster.replicas] == [little, much]
-    summary = made.run().summary
+    summary = slotstep.run(made).summary
     assert summary["profile"] is None
     assert [each["replicas"] for each in summary["profiles"]] == [[0, 1], [2]]
-    assert summary["profiles"][1]["sha256"] == made.resolved()["cluster"]["replicas"][1]["cost"]["sha256"]
+    assert summary["profiles"][1]["sha256"] == slotstep.resolved(made)["cluster"]["replicas"][1]["cost"]["sha256"]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import slotstep
 from benchmarks.fidelity import closed_loop, operators, step_rate
 from benchmarks.fidelity.rows import Row, compared
 from benchmarks.shipped import profiles
@@ -48,7 +49,7 @@ def errors(run: operators.Measured, data: Path, **settings: float) -> list[Row]:
     """The nine errors of a run."""
     found = operators.measurements(data, run)
     measured = {metric: found[metric].tolist() for metric in operators.METRICS}
-    result = operators.scenario(data, run, **settings).run()  # type: ignore[arg-type]
+    result = slotstep.run(operators.scenario(data, run, **settings))  # type: ignore[arg-type]
     return compared("", run.folder, measured, operators.predicted(result))
 
 
@@ -108,7 +109,7 @@ def test_shapes_alone_meet_closed_loops_of_one_and_two_h100s_within_ten_percent(
 
 def test_the_load_by_the_second_is_beside_the_measured_one(data: Path) -> None:
     run = operators.RUNS[0]
-    series = operators.load_by_second(data, run, operators.scenario(data, run).run())
+    series = operators.load_by_second(data, run, slotstep.run(operators.scenario(data, run)))
     assert len(series) == len((data / operators.FOLDER / run.folder / "timeseries.csv").read_text().splitlines()) - 1
     assert (series["running"] - series["simulated_running"]).abs().mean() < 0.1 * series["running"].mean()
     assert series["simulated_waiting"].max() == pytest.approx(series["waiting"].max(), rel=0.05)

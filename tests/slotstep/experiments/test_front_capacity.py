@@ -118,14 +118,16 @@ def test_a_queue_that_grows_in_every_run_is_a_miss_and_in_some_the_majority_deci
 
 
 def test_a_request_that_never_got_a_token_is_late() -> None:
-    settings = slotstep.parse(
-        {
-            "workload": {"requests": [{"output": 10}] * 4},
-            "engine": {"slots": 1},
-            "cost": {"unit": "1ms"},
-            "limits": {"queue": 1},
-        }
-    ).resolved()
+    settings = slotstep.resolved(
+        slotstep.parse(
+            {
+                "workload": {"requests": [{"output": 10}] * 4},
+                "engine": {"slots": 1},
+                "cost": {"unit": "1ms"},
+                "limits": {"queue": 1},
+            }
+        )
+    )
     # All come at once: one runs, one waits, two are turned away.
     found = attempt(settings, 0, [parse("p50 ttft < 1h"), parse("mean ttft < 1h"), parse("p99 itl < 1ms")])
     assert found.summary["requests"]["rejected"] == 3
@@ -206,7 +208,7 @@ GROUPS = {"replicas": [{"engine": {"pages": 50000}}, {"engine": {"slots": 2, "to
 
 def test_slots_and_budgets_are_those_of_every_replica() -> None:
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=150"])
-    apart = slotstep.parse({**scenario.resolved(), "cluster": GROUPS})
+    apart = slotstep.parse({**slotstep.resolved(scenario), "cluster": GROUPS})
     (own,) = variants(Question(apart))
     assert (own.slots, own.budget) == (None, None)
     asked = variants(Question(apart, slots=(1, 8), budgets=(32, 512)))
@@ -225,12 +227,12 @@ def test_slots_and_budgets_are_those_of_every_replica() -> None:
 def test_the_slots_that_are_tried_are_those_around_what_replicas_have() -> None:
     scenario = slotstep.load(LIMIT)
     alike = {"replicas": [{"count": 2, "engine": {"slots": 4}}]}
-    found = variants(Question(slotstep.parse({**scenario.resolved(), "cluster": alike}), find="slots"))
+    found = variants(Question(slotstep.parse({**slotstep.resolved(scenario), "cluster": alike}), find="slots"))
     assert [each.slots for each in found] == [1, 2, 4, 8, 16]
 
 
 def test_a_profile_is_that_of_every_replica_and_pages_that_fit_are_counted_anew() -> None:
-    settings = slotstep.load(LIMIT).resolved()
+    settings = slotstep.resolved(slotstep.load(LIMIT))
     settings |= {"cost": {"profile": "h100-llama-3.1-8b"}, "engine": {"fit": 0.9, "slots": 8}}
     settings["cluster"] = {"replicas": [{"cost": {"unit": "1ms"}, "engine": {"pages": 100}}, {}]}
     (other,) = variants(Question(slotstep.parse(settings), profiles=("h200-llama-3.1-8b",), slots=(512,)))
@@ -245,7 +247,7 @@ def test_a_profile_is_that_of_every_replica_and_pages_that_fit_are_counted_anew(
 
 
 def test_a_price_is_paid_for_the_gpus_of_every_replica() -> None:
-    settings = slotstep.load(LIMIT, ["workload.synthetic.requests=20"]).resolved()
+    settings = slotstep.resolved(slotstep.load(LIMIT, ["workload.synthetic.requests=20"]))
     two = {"cost": {"profile": "rtxpro6000-qwen3-32b-tp2"}}
     settings["cluster"] = {"replicas": [{"count": 3}, {"count": 2, **two}]}
     assert attempt(settings, 0, []).devices == 3 + 2 * 2

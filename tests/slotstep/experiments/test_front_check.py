@@ -17,7 +17,7 @@ from repository import ROOT
 
 from reports.text import checks
 from slotstep.cli import app
-from slotstep.experiments import baseline
+from slotstep.experiments import checks as baselines
 from slotstep.experiments.metric_path import metric
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -177,16 +177,16 @@ def test_one_check_alone_and_what_a_setting_would_change(checked: Callable[..., 
 
 
 def test_tolerances_are_amounts_or_shares() -> None:
-    assert baseline.tolerance("2%").allows(-100, -102)
-    assert not baseline.tolerance("2%").allows(100, 102.1)
-    assert baseline.tolerance(0.5).allows(0, 0.5)
-    assert not baseline.tolerance("0").allows(1, 1 + 1e-12)
+    assert baselines.tolerance("2%").allows(-100, -102)
+    assert not baselines.tolerance("2%").allows(100, 102.1)
+    assert baselines.tolerance(0.5).allows(0, 0.5)
+    assert not baselines.tolerance("0").allows(1, 1 + 1e-12)
 
 
 @pytest.mark.parametrize("value", [0.1 + 0.2, 1e-7, 5, 0, None, "12e4", "no", "# x"])
 def test_a_recorded_value_reads_back_as_it_was(value: float | str | None) -> None:
     text = "checks: {a: {scenario: s.yaml, metrics: {m: , n: {value: 7, within: 1}}}}"
-    changed = baseline.recorded(text, [("a", "m", value), ("a", "n", 8)])
+    changed = baselines.recorded(text, [("a", "m", value), ("a", "n", 8)])
     found = document.parse(changed)["checks"]["a"]["metrics"]
     assert found == {"m": value, "n": {"value": 8, "within": 1}}
 
@@ -293,4 +293,4 @@ def test_the_workflow_and_the_test_of_the_documentation_do_what_they_say(
     names["test_the_batch_stays_full"](slotstep_run)
     sample = next(document.parse(block) for block in blocks if "chat under fair" in block)
     (tmp_path / "sample.yaml").write_text(document.dump(sample))
-    assert baseline.read(tmp_path / "sample.yaml").checks["chat under fair"].metrics["ttft_s.p99"].within is not None
+    assert baselines.read(tmp_path / "sample.yaml").checks["chat under fair"].metrics["ttft_s.p99"].within is not None

@@ -30,17 +30,17 @@ def test_time_in_an_earlier_pool_is_no_wait_at_the_client() -> None:
     settings = scenario(2, 300, 0.5)
     settings["workload"]["synthetic"]["prompt"] = {"lognormal": {"mean": 2048, "cv": 1}}
     settings["cluster"]["prefill"] = {"replicas": [{"count": 16, "engine": {"slots": 1}}], "router": "least_requests"}
-    assert [slotstep.parse({**settings, "seed": seed}).run().queue_grows for seed in range(8)] == [False] * 8
+    assert [slotstep.run(slotstep.parse({**settings, "seed": seed})).queue_grows for seed in range(8)] == [False] * 8
 
 
 def test_an_overloaded_pool_is_found_behind_and_before_one_that_is_not() -> None:
     before = scenario(2, 600, 1.2)
-    assert slotstep.parse(before).run().queue_grows is True
+    assert slotstep.run(slotstep.parse(before)).queue_grows is True
     before["cluster"]["decode"] = {"replicas": 2, "router": "least_requests"}
-    assert slotstep.parse(before).run().queue_grows is True
+    assert slotstep.run(slotstep.parse(before)).queue_grows is True
     behind = scenario(2, 600, 1.2)
     behind["cluster"]["prefill"] = {"replicas": [{"count": 2, "engine": {"slots": 1}}], "router": "least_requests"}
-    assert slotstep.parse(behind).run().queue_grows is True
+    assert slotstep.run(slotstep.parse(behind)).queue_grows is True
 
 
 @pytest.mark.parametrize("pools", [1, 2])

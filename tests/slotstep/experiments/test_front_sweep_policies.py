@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def name_of(policy: Any) -> str:
     """The name of a run under a policy."""
-    return identity.name(slotstep.parse(TINY | {"policy": policy}).resolved(), {})
+    return identity.name(slotstep.resolved(slotstep.parse(TINY | {"policy": policy})), {})
 
 
 @pytest.mark.parametrize(

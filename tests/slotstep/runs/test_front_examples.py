@@ -16,7 +16,7 @@ EIGHT = (5, 8, 6, 120, 7, 9, 6, 11)
 
 def run(name: str, *settings: str) -> Result:
     """The result of an example."""
-    return slotstep.load(EXAMPLES / f"{name}.yaml", settings).run()
+    return slotstep.run(slotstep.load(EXAMPLES / f"{name}.yaml", settings))
 
 
 def completion_steps(result: Result) -> dict[str, int]:

@@ -7,11 +7,10 @@ import json
 import pandas as pd
 import pytest
 
+import slotstep
 from slotstep.cli.app import main
-from slotstep.runs import build
 from slotstep.runs.engine_replay import opened, run
 from slotstep.runs.workload import requests
-from slotstep.scenario import schema
 from traces.errors import BadInput
 
 STORY = {
@@ -29,7 +28,7 @@ STORY = {
 
 
 def parsed(**sections):
-    return schema.parse({**STORY, **{key: STORY.get(key, {}) | value for key, value in sections.items()}})
+    return slotstep.parse({**STORY, **{key: STORY.get(key, {}) | value for key, value in sections.items()}})
 
 
 @pytest.fixture
@@ -49,10 +48,10 @@ def command(*words):
 def test_without_noise_the_synthetic_engine_gives_the_simulators_log(preset, monkeypatch):
     """The engine preset too: a cache, steps planned ahead, and here so few pages that somebody is preempted."""
     monkeypatch.setattr("slotstep.runs.engine_replay.NOISE", 0.0)
-    told = schema.parse({**STORY, "engine": preset or STORY["engine"]})
+    told = slotstep.parse({**STORY, "engine": preset or STORY["engine"]})
     with opened(told, "synthetic", requests(told)) as device:
         result, _ = run(told, device)
-    simulated = build.run(told)
+    simulated = slotstep.run(told)
     assert result.log.sha256() == simulated.log.sha256()
     assert result.log.events == simulated.log.events
     assert (simulated.summary["preemptions"] > 0) == bool(preset)

@@ -41,7 +41,7 @@ def at_most(seconds):
 def outcome(mapping):
     """What became of a scenario: its result with all that is made of it, or the complaint."""
     try:
-        result = slotstep.parse(document.parse(document.dump(mapping))).run()
+        result = slotstep.run(slotstep.parse(document.parse(document.dump(mapping))))
     except BadInput as error:
         said = str(error)
         assert "\n" not in said, said

@@ -1,17 +1,14 @@
-"""What `slotstep validate STATISTICS.yaml` does and says: measured aggregates beside those of a simulation, by load.
-
-Heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""What `slotstep validate STATISTICS.yaml` does and prints: measured aggregates beside simulated ones, by load."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slotstep.cli.run.validation_text import percent, placed, time
+from slotstep.cli.output import print_json, say, show
+from slotstep.cli.run.validate_measurements import percent, placed, time
 
 if TYPE_CHECKING:
     from slotstep.validation.aggregates import Compared
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 Keys = tuple[str, ...]
 
 
-def validate_aggregates(
+def validate_statistics(
     statistics: Path, scenario: Path, profile: str | None, settings: Sequence[str], out: Path | None, as_json: bool
 ) -> None:
     """Simulate every load of a file of statistics and compare number by number. Raises BadInput."""
@@ -36,15 +33,13 @@ def validate_aggregates(
     content = {"statistics": str(statistics), "runs": [each.content for each in found]}
     if out is not None:
         files.write_json(out / "validation.json", content)
-        print(f"written to {out}", file=sys.stderr)
+        say(f"written to {out}")
     if as_json:
-        print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(content)
         return
-    from rich.console import Console
-
     for each in found:
         print(heading(each))
-        Console().print(table(each))
+        show(table(each))
 
 
 def heading(found: Compared) -> str:

@@ -114,9 +114,9 @@ def machines(scenario: Scenario) -> list[Engine]:
     """The engines of a scenario, one for each group of replicas."""
     return [
         machine
-        for station in scenario.cluster.stations
+        for pool in scenario.cluster.pools
         for machine in (
-            [scenario.engine] if isinstance(station.replicas, int) else [group.engine for group in station.replicas]
+            [scenario.engine] if isinstance(pool.replicas, int) else [group.engine for group in pool.replicas]
         )
     ]
 
@@ -130,13 +130,13 @@ def largest_chunk(machine: Engine) -> int:
 
 def tokens_on(machine: Engine, request: Request) -> int:
     """The most tokens that a request can get on an engine; 0 if it is rejected."""
-    longest = machine.max_model_len
-    if request.prompt + request.max_output - 1 > machine.pages * machine.page_size and longest is None:
+    max_model_len = machine.max_model_len
+    if request.prompt + request.max_output - 1 > machine.pages * machine.page_size and max_model_len is None:
         return 0
     if not machine.chunked and request.prompt > machine.token_budget:
         return 0
     output = min(request.output, request.cancel_tokens or request.output)
-    return output if longest is None else max(0, min(output, longest - request.prompt))
+    return output if max_model_len is None else max(0, min(output, max_model_len - request.prompt))
 
 
 def bounds(scenario: Scenario) -> Bounds:
@@ -157,8 +157,8 @@ def stopping(scenario: Scenario) -> Iterator[None]:
 def reason(scenario: Scenario, run: Stopped) -> BadInput:
     """What is wrong with a run that was stopped."""
     when = f"by {units.text(run.now)}, when {run.ended:,} of {run.sent:,} requests had ended"
-    crowd, failures = scenario.clients, scenario.cluster.failures
-    attempts = crowd.retry.attempts if crowd is not None and crowd.retry is not None else 0
+    clients, failures = scenario.clients, scenario.cluster.failures
+    attempts = clients.retry.attempts if clients is not None and clients.retry is not None else 0
     mean = "" if failures is None or failures.mtbf is None else f".mtbf is {units.text(failures.mtbf)}"
     found = {
         "steps": f"engine: {run.count:,} steps {when}",

@@ -1,15 +1,13 @@
-"""What `slotstep validate MEASUREMENTS` does and says: a prediction held against measured runs, metric by metric.
-
-Heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""What `slotstep validate MEASUREMENTS` does and says: a prediction held against measured runs, metric by metric."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from slotstep.cli.output import print_json, say, show
 
 if TYPE_CHECKING:
     from slotstep.validation.validation import Held
@@ -24,35 +22,33 @@ def validate_measurements(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate measured runs and compare: latencies by metric and by load, pace, time-outs. Raises BadInput."""
+    """Simulate measured runs and compare: latencies by metric and by load, throughput, time-outs. Raises BadInput."""
     from slotstep.runs.result import prepare
-    from slotstep.validation import measured_runs, repeated_prompts
+    from slotstep.validation import measured_runs
     from slotstep.validation.validation import held
 
     given = list(settings)
     if profile is not None:
         given.append(f"cost={json.dumps({'profile': placed(profile)})}")
     runs = measured_runs.runs(measurements, scenario, given, prompts)
-    for remark in (*measured_runs.remarks(runs), *repeated_prompts.hints(runs)):
-        print(remark, file=sys.stderr)
+    for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
+        say(remark)
     if out is not None:
         prepare(out)
     found = [held(run) for run in runs]
     if out is not None:
         save(found, out)
     if as_json:
-        print(json.dumps({"runs": [each.content for each in found]}, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json({"runs": [each.content for each in found]})
         return
-    from rich.console import Console
-
     for each in found:
         print(*summary(each), sep="\n")
-        Console().print(table(each))
+        show(table(each))
 
 
 def placed(profile: str) -> str:
     """A profile's name as it is, a file made absolute: the scenario's own folder is another."""
-    from slotstep.runs.profiles import is_file
+    from slotstep.scenario.cost import is_file
 
     return str(Path(profile).absolute()) if is_file(profile) else profile
 
@@ -68,17 +64,19 @@ def save(found: Sequence[Held], folder: Path) -> None:
     for name, each in drawn.items():
         files.write_parquet(folder / f"{name}.parquet", each.pairs)
     files.write_json(folder / "validation.json", {"runs": [each.content for each in found]})
-    print(f"written to {folder}", file=sys.stderr)
+    say(f"written to {folder}")
 
 
 def summary(found: Held) -> list[str]:
-    """Who was compared, and the pace of both runs."""
-    asked, pace = found.content["requests"], found.content
+    """Who was compared, and the throughput of both runs."""
+    asked, over_time = found.content["requests"], found.content
     ended = {
         side: ", ".join(f"{count:,} {name}" for name, count in asked[side].items() if count)
         for side in ("measured", "predicted")
     }
-    timeless = [] if "makespan_s" in pace else ["  not known when requests were sent: nothing over time or by load"]
+    timeless = (
+        [] if "makespan_s" in over_time else ["  not known when requests were sent: nothing over time or by load"]
+    )
     lines = [
         f"{found.name}: {asked['compared']:,} requests ended well in both runs",
         f"  measured  {ended['measured']}"
@@ -91,9 +89,9 @@ def summary(found: Held) -> list[str]:
         ("requests_per_s", "requests/s"),
         ("output_tokens_per_s", "tokens/s"),
     ):
-        if name not in pace:
+        if name not in over_time:
             continue
-        one = pace[name]
+        one = over_time[name]
         error = f" ({one['error']:+.1%})" if one["error"] is not None else ""
         lines.append(f"  {words}: measured {one['measured']:,.1f}, predicted {one['predicted']:,.1f}{error}")
     gaps = found.content["gaps_between"]

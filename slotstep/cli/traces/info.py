@@ -1,15 +1,66 @@
-"""The description of a trace (`traces.describe.describe`) as lines of text. Computes nothing."""
+"""`slotstep trace info`: what is in a trace, as lines, as JSON or as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from slotstep.cli.output import print_json, say
+from slotstep.cli.params import AsJson, Columns, RunName, TraceFile, TraceFormat
+from slotstep.cli.traces.reading import read
+
+if TYPE_CHECKING:
+    from traces.reading.table import Trace
 
 COLUMNS = ("mean", "p50", "p90", "p99", "p99.9", "max", "tail_index")
 
 
+def info(
+    file: TraceFile,
+    kind: TraceFormat = None,
+    columns: Columns = None,
+    run: RunName = None,
+    as_json: AsJson = False,
+    png: Annotated[Path | None, typer.Option("--png", metavar="OUT", help="Draw it into this file.")] = None,
+) -> None:
+    """Say what is in a trace: arrivals, lengths, tenants, what a prefix cache could find, what looks odd."""
+    from traces.describe.describe import describe
+
+    trace = read(file, kind, columns, run)
+    found = describe(trace)
+    if png is not None:
+        draw(trace, found, png)
+        say(f"written to {png}")
+    if as_json:
+        print_json(found)
+    else:
+        print(*lines(found), sep="\n", flush=True)
+
+
+def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
+    """The picture of a trace, as PNG."""
+    import numpy as np
+
+    from reports.figures.png import write_png
+    from reports.figures.traffic import traffic
+    from traces.errors import BadInput
+
+    frame = trace.workload
+    if frame is None or frame.empty:
+        raise BadInput(f"{trace.report.file}: has no request to draw")
+    if out.suffix != ".png":
+        raise BadInput(f"--png {out}: expected a name that ends in .png")
+    times = frame["arrival_ns"].to_numpy(np.int64) if "arrivals" in found else None
+    lengths = {name: frame[name].to_numpy(np.int64) for name in ("prompt", "output") if name in frame}
+    lru = {int(blocks): share for blocks, share in found["reuse"]["lru"].items()} if "reuse" in found else None
+    write_png({out.stem: traffic(times, lengths, lru)}, out.parent)
+
+
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Line by line: the whole, arrivals, lengths, tenants and sessions, reuse, measurements, what looks odd."""
+    """Line by line: the whole, arrivals, lengths, tenants and sessions, prefixes, measurements, what looks odd."""
     yield f"{found['file']}: {found['format']}, {found['kind']}"
     if "runs" in found:
         yield f"runs        {len(found['runs'])}: {', '.join(found['runs'][:5])}{', ...' * (len(found['runs']) > 5)}"
@@ -19,7 +70,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     yield from arrivals(found.get("arrivals"))
     yield from lengths(found)
     yield from people(found)
-    yield from reuse(found.get("reuse"))
+    yield from prefixes(found.get("reuse"))
     yield from measurements(found.get("measurements"))
     for name, rows in found.get("tables", {}).items():
         yield f"table       {name}: {rows:,} rows"
@@ -28,7 +79,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def arrivals(found: dict[str, Any] | None) -> Iterator[str]:
-    """Rate and how the requests crowd together."""
+    """Rate and burstiness."""
     if found is None:
         return
     by_gaps = number(found["rate_by_gaps"])
@@ -66,7 +117,7 @@ def people(found: dict[str, Any]) -> Iterator[str]:
         yield f"sessions    {several['count']:,}, {turns}"
 
 
-def reuse(found: dict[str, Any] | None) -> Iterator[str]:
+def prefixes(found: dict[str, Any] | None) -> Iterator[str]:
     """What a prefix cache could find."""
     if found is None:
         return

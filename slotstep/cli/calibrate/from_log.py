@@ -1,12 +1,8 @@
-"""`slotstep calibrate from-steps` and `from-log`: step costs from what an engine logged.
-
-Answers go to standard output, all else to standard error, and heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""`slotstep calibrate from-log`: step costs from measured requests, with the simulator inside the fit."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,96 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slotstep.cli.calibrate import text
-from slotstep.cli.permission import Yes, permitted
+from slotstep.cli.output import print_json, say, show
+from slotstep.cli.params import About, AsJson, OptionalProfileFile, Prompts, Settings, Yes, permitted
 
 if TYPE_CHECKING:
     from calibrate.fit.from_log import LogFit
     from calibrate.fit.prior import Prior
     from calibrate.profiles.profile import Profile
-    from sim.cost.forms import Curve
     from slotstep.validation.measured_runs import Run
-
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE.yaml", help="Write the profile here.")]
-About = Annotated[
-    list[str] | None,
-    typer.Option("--about", metavar="KEY=VALUE", help="What the profile is of, as in device=H100. May be repeated."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-Prompts = Annotated[
-    int | None,
-    typer.Option(
-        "--prompts",
-        metavar="N",
-        min=1,
-        help="The client sent the same N prompts in turn; the engine's prefix cache may find one sent before.",
-    ),
-]
-HoldOut = Annotated[float, typer.Option("--hold-out", help="Share of the steps, the last, to predict unseen.")]
-Clock = Annotated[
-    str | None, typer.Option("--clock", metavar="NAME", help="cpu or wall; cpu where the log has it, if not given.")
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the group `slotstep calibrate`."""
-    app.command()(from_steps)
-    app.command()(from_log)
-
-
-def from_steps(
-    steps: Annotated[Path, typer.Argument(help="The log of steps: CSV, parquet or JSON lines.")],
-    out: Out = None,
-    about: About = None,
-    clock: Clock = None,
-    form: Annotated[
-        str, typer.Option(metavar="NAME", help="roofline, or affine: a plain sum, as on a CPU.")
-    ] = "roofline",
-    hold_out: HoldOut = 0.25,
-    as_json: AsJson = False,
-) -> None:
-    """Fit a roofline or a sum to a log of steps, by relative non-negative least squares."""
-    from calibrate.fit.from_steps import FORMS, fit
-    from slotstep.validation import provenance
-    from traces.errors import BadInput
-    from traces.reading import step_logs as step_logs
-
-    of = provenance.said(about or (), out)
-    if clock not in (None, "cpu", "wall"):
-        raise BadInput(f"--clock {clock}: expected cpu or wall")
-    if form not in FORMS:
-        raise BadInput(f"--form {form}: expected {' or '.join(FORMS)}")
-    read = step_logs.read(steps, clock)  # type: ignore[arg-type]  # it is one of the two
-    try:
-        found = fit(read, hold_out, form=form)
-    except ValueError as error:
-        raise BadInput(f"{steps}: {error}") from None
-    if out is not None:
-        residuals = {
-            f"{part}_{key}": value for part, of_part in found.residuals.items() for key, value in of_part.items()
-        }
-        made = provenance.profile(
-            found.cost,
-            of,
-            out.stem,
-            method=f"relative non-negative least squares on {len(found.errors):,} steps of an engine's own log",
-            source=f"a log of {len(read):,} steps",
-            residuals={key: abs(value) for key, value in residuals.items()},
-            range=text.visited(read),
-            not_included=["what happens between steps and outside the engine"],
-            details=text.confidence(found.intervals, found.identified.lines()),
-        )
-        keep(made.text(), out)
-    if as_json:
-        print_json(
-            {
-                "cost": text.coefficients(found.cost),
-                **text.confidence(found.intervals, found.identified.lines()),
-                **found.residuals,
-            }
-        )
-        return
-    print(text.step_lines(found))
-    show(text.coefficient_table(found.cost, found.intervals, found.identified))
 
 
 def from_log(
@@ -111,7 +25,7 @@ def from_log(
     scenario: Annotated[
         Path, typer.Option("--scenario", metavar="FILE", help="The engine they ran on, and its clients.")
     ],
-    out: Out = None,
+    out: OptionalProfileFile = None,
     about: About = None,
     hold_out: Annotated[
         list[str] | None, typer.Option("--hold-out", metavar="RUN", help="A run to predict unseen. May be repeated.")
@@ -124,9 +38,7 @@ def from_log(
         int, typer.Option(min=20, help="Most requests of each run to fit; the rest is predicted.")
     ] = 2000,
     prompts: Prompts = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario.")
-    ] = None,
+    settings: Settings = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the starts and of the bootstrap.")] = 0,
     as_json: AsJson = False,
     yes: Yes = False,
@@ -135,23 +47,23 @@ def from_log(
 
     Where the engine logged its steps, fit those first (from-steps): they tell more, and hang less on a noisy machine.
     """
-    from slotstep.runs import build
-    from slotstep.validation import measured_runs, provenance, repeated_prompts
+    from slotstep.runs import costs
+    from slotstep.validation import measured_runs, provenance
 
     of = provenance.said(about or (), None if free else out)
     runs = measured_runs.runs(measurements, scenario, permitted(settings, yes), prompts)
-    for remark in (*measured_runs.remarks(runs), *repeated_prompts.hints(runs)):
-        print(remark, file=sys.stderr)
+    for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
+        say(remark)
     for log in measured_runs.logs_beside(measurements):
-        print(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}", file=sys.stderr)
-    kept = build.profile(runs[0].scenario) if free else None
+        say(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}")
+    kept = costs.profile(runs[0].scenario) if free else None
     if free:
         of = provenance.said(about or (), out, kept.content if kept else None)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]
     if out is not None:
-        keep(log_profile(found, said, runs, of, out.stem, kept), out)
+        text.save(log_profile(found, said, runs, of, out.stem, kept), out)
     if as_json:
         told = {
             "cost": text.coefficients(found.cost),
@@ -199,7 +111,7 @@ def fitted(
     """The fit to all runs but those kept back. Raises BadInput for a run or term that there is not."""
     from calibrate.fit.from_log import fit
     from sim.cost.forms import Curve
-    from slotstep.runs import build
+    from slotstep.runs import costs
     from traces.errors import BadInput, nearest
 
     names = [run.name for run in runs]
@@ -211,21 +123,21 @@ def fitted(
         raise BadInput("--hold-out: every run is kept back; expected at least one to fit")
     start: Curve | None = known.start if known else None
     if free:
-        given = build.cost(used[0].scenario)
+        given = costs.cost(used[0].scenario)
         if not isinstance(given, Curve):
             raise BadInput("--free: the scenario's cost is a unit, which has no terms; expected any other kind")
         start = given
     try:
         return fit(
-            [run.cell() for run in used],
-            [run.cell() for run in others],
+            [run.for_fit() for run in used],
+            [run.for_fit() for run in others],
             start,
             used[0].delay,
             free,
             known.within if known else None,
             first,
             seed=seed,
-            progress=lambda words: print(words, file=sys.stderr, flush=True),
+            progress=say,
         )
     except ValueError as error:
         raise BadInput(str(error)) from None
@@ -261,25 +173,3 @@ def log_profile(
         details={"client_delay_ns": found.delay, **turns, **text.confidence(found.intervals, said)},
     )
     return made.text()
-
-
-def keep(content: str, out: Path) -> None:
-    """Write a file, whole or not at all, and say so."""
-    from reports.files import write_text
-
-    write_text(out, content)
-    print(f"written to {out}", file=sys.stderr)
-
-
-def print_json(content: Mapping[str, Any]) -> None:
-    """One JSON object on standard output."""
-    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False), flush=True)
-
-
-def show(*tables: Any) -> None:
-    """Tables on standard output."""
-    from rich.console import Console
-
-    console = Console()
-    for table in tables:
-        console.print(table)
