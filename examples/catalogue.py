@@ -1,4 +1,4 @@
-"""Every policy on both Azure traces, merged as two tenants: the table of docs/policies.md.
+"""Every policy on both Azure traces, merged as two tenants: the table of docs/catalogue.md.
 
     python examples/catalogue.py
 
