@@ -35,7 +35,7 @@ FAST = Plan(huge=None, stepped=2_000, repeats=1)
 
 
 @dataclass(frozen=True)
-class Pace:
+class HostTiming:
     """Two sizes of one case, and what a request more costs between them."""
 
     outputs: Outputs
@@ -79,14 +79,17 @@ class Ratio:
 class Findings:
     """Everything measured; `huge` is None if the plan leaves it out."""
 
-    paces: tuple[Pace, ...]
+    throughputs: tuple[HostTiming, ...]
     huge: Run | None
     ratio: Ratio
 
     def as_json(self) -> dict[str, Any]:
         """As one JSON object."""
         return {
-            "paces": [asdict(pace) | {"marginal_per_cpu_s": pace.marginal_per_s} for pace in self.paces],
+            "throughputs": [
+                asdict(throughput) | {"marginal_per_cpu_s": throughput.marginal_per_s}
+                for throughput in self.throughputs
+            ],
             "huge": asdict(self.huge) if self.huge else None,
             "ratio": asdict(self.ratio)
             | {"simulation": self.ratio.simulation, "with_metrics": self.ratio.with_metrics},
@@ -100,13 +103,17 @@ def carry_out(plan: Plan, say: Callable[[str], None]) -> Findings:
         say(f"{requests:,} requests, outputs {outputs}, engine {engine}")
         return measure.in_fresh_process(Case(requests, RATE, outputs, engine), repeats)
 
-    def pace(law: Outputs, engine: EngineName = "plain") -> Pace:
+    def throughput(law: Outputs, engine: EngineName = "plain") -> HostTiming:
         small = timed(plan.small, law, plan.repeats, engine)
-        return Pace(law, small, timed(plan.large, law, plan.repeats, engine), engine)
+        return HostTiming(law, small, timed(plan.large, law, plan.repeats, engine), engine)
 
-    paces = (pace("fixed 128"), pace("lognormal 200"), *(pace("fixed 128", engine) for engine in PRESET_PER_S))
+    throughputs = (
+        throughput("fixed 128"),
+        throughput("lognormal 200"),
+        *(throughput("fixed 128", engine) for engine in PRESET_PER_S),
+    )
     huge = timed(plan.huge, "fixed 128", 1) if plan.huge else None
-    return Findings(paces, huge, ratio(plan.stepped, say))
+    return Findings(throughputs, huge, ratio(plan.stepped, say))
 
 
 def ratio(requests: int, say: Callable[[str], None]) -> Ratio:

@@ -17,13 +17,12 @@ import pandas as pd
 from calibrate.compose.compose import EVEN, HOST, composed_profile
 from calibrate.compose.operators import read
 from calibrate.compose.step_sums import compose_sums
-from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.hardware.devices import DEVICES, GIB
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import Profile, profile
 from reports.files import write_text
 
 SHIPPED = Path(__file__).parent.parent / "calibrate" / "profiles"
-GIB = 2**30
 
 OPERATORS: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "rtx4090-llama-3.1-8b": (
@@ -61,7 +60,7 @@ def profiles(data: Path) -> list[Profile]:
     folder = data / "profiles"
     made = []
     for name, (source, model, devices, about) in OPERATORS.items():
-        shape = anatomy(model)
+        shape = architecture(model)
         made.append(
             composed_profile(
                 read(folder / "llmservingsim" / source, shape, devices),
@@ -88,7 +87,7 @@ def profiles(data: Path) -> list[Profile]:
                 name=name,
                 dtype="bfloat16",
                 tensor_parallel=1,
-                model=anatomy("llama-3.1-8b").described(),
+                model=architecture("llama-3.1-8b").described(),
                 software={backend: str(rows["backend_version"].iloc[0]), "aiconfigurator-core": "0.12.0"},
                 date="2026-11-29",
                 method=METHOD,

@@ -19,7 +19,7 @@ OUTPUT, PROMPT, SLOTS = 128, 128, 16
 STEP = 0.005 + SLOTS * 0.0002
 LIMIT = SLOTS / (STEP * OUTPUT)
 """Requests a second that either pool can bear."""
-CELLS = ((300, 0.9), (3000, 0.8), (3000, 0.9), (3000, 1.05))
+CASES = ((300, 0.9), (3000, 0.8), (3000, 0.9), (3000, 1.05))
 """Requests and load."""
 
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     print("| pools | requests | load | runs | said to grow | 95% interval |\n|---:|---:|---:|---:|---:|---:|")
     for pools in (1, 2):
-        for requests, load in CELLS:
+        for requests, load in CASES:
             grown, low, high = share(pools, requests, load, options.seeds, options.jobs)
             print(
                 f"| {pools} | {requests:,} | {load:.0%} | {options.seeds} | {grown / options.seeds:.1%} "

@@ -22,10 +22,10 @@ import numpy as np
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table, part_of
 from calibrate.fit.from_log import LogFit, fit
-from calibrate.fit.prior import prior
+from calibrate.fit.initial import prior
 from calibrate.fit.rescale import carried
 from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import named
 from sim.cost.forms import Roofline
 from slotstep.validation import measured_runs
@@ -91,7 +91,7 @@ def evidence(of_all: Sequence[Run]) -> str:
 
 def fitted(model: str, of_model: Sequence[Run]) -> LogFit:
     """The fit to two parts of the model's codegen run."""
-    known = prior(anatomy(model), DEVICES["h100-sxm"], tensor_parallel=MODELS[model])
+    known = prior(architecture(model), DEVICES["h100-sxm"], tensor_parallel=MODELS[model])
     (run,) = (run for run in of_model if FITTED_ON in run.name)
     return fit([part_of(run, *part) for part in PARTS], start=known.start, within=known.within, draws=50)
 
@@ -100,7 +100,7 @@ def to_llama() -> Roofline:
     """Qwen3-14B's coefficients at Llama-2-7B's shape."""
     cost = named(PROFILE).cost()
     assert isinstance(cost, Roofline)
-    return carried(cost, anatomy("qwen3-14b"), anatomy("llama-2-7b"))
+    return carried(cost, architecture("qwen3-14b"), architecture("llama-2-7b"))
 
 
 def transferred(of_model: Sequence[Run], start: Roofline) -> LogFit:

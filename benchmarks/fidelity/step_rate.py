@@ -13,14 +13,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.fidelity.operators import RUNS, Measured, measurements
+from calibrate.arrays import Floats
 from calibrate.profiles.profile import named
 from sim.cost.forms import Curve, Shape
-
-Floats = npt.NDArray[np.float64]
 
 SAME_S = 0.003
 """Requests that end so near to each other ended in one step."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 import slotstep
 from benchmarks.fidelity.rows import Row, compared, markdown
+from calibrate.arrays import Floats
 from calibrate.fit.from_steps import StepFit, fit
 from sim.cost.forms import Curve
 from slotstep.runs.result import Result
@@ -42,8 +43,6 @@ FORMS = {FORM: "a sum", "roofline": "a roofline"}
 METRICS = ("ttft_s", "tpot_s", "e2e_s")
 BUSY_GAP_S = 0.005
 """A pause between two steps shorter than this is the engine's own, not the want of requests."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

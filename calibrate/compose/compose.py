@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression, nnls
 
 from calibrate.compose.operators import ALL_REDUCE, Operators
 from calibrate.hardware.memory_plan import sized
-from calibrate.models.architecture import Anatomy
+from calibrate.models.architecture import Architecture
 from calibrate.profiles.analytic import Efficiency, all_reduces_ns
 from calibrate.profiles.profile import Profile, profile
 from sim.cost.forms import Shape
@@ -205,7 +205,7 @@ def rounded(content: dict[str, Any]) -> dict[str, Any]:
     return float(f"{content:.6g}") if isinstance(content, float) else content
 
 
-def with_all_reduces(operators: Operators, model: Anatomy, devices: int, link: float, size: int) -> Operators:
+def with_all_reduces(operators: Operators, model: Architecture, devices: int, link: float, size: int) -> Operators:
     """The operators with two all-reduces a layer, as shapes have it: over a link of so many bytes/s, not measured."""
     efficiency = Efficiency()
     tokens = operators.dense["tokens"].tolist()
@@ -217,7 +217,7 @@ def with_all_reduces(operators: Operators, model: Anatomy, devices: int, link: f
 
 def composed_profile(
     operators: Operators,
-    model: Anatomy,
+    model: Architecture,
     *,
     name: str = "profile",
     link: float | None = None,

@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from calibrate.models.architecture import Anatomy
-
-Floats = npt.NDArray[np.float64]
+from calibrate.arrays import Floats
+from calibrate.models.architecture import Architecture
 
 ALL_REDUCE = "all-reduces between the devices"
 LAYER, STEP, SEQUENCE = "a layer", "a step", "a sequence"
@@ -81,7 +79,7 @@ class Operators:
     missing: tuple[str, ...]
 
 
-def read(folder: Path, model: Anatomy, tensor_parallel: int = 1, attention: Path | None = None) -> Operators:
+def read(folder: Path, model: Architecture, tensor_parallel: int = 1, attention: Path | None = None) -> Operators:
     """The operators in a folder of one of the layouts, of a model with so many layers.
 
     `attention` is a file to take instead of the folder's own. Raises ValueError, naming the file, for a folder of
@@ -98,7 +96,9 @@ def read(folder: Path, model: Anatomy, tensor_parallel: int = 1, attention: Path
     raise ValueError(f"{folder}: found none of dense.csv, layers.csv and mlp.csv, plain or gzipped")
 
 
-def llmservingsim(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
+def llmservingsim(
+    folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None = None
+) -> Operators:
     """LLMServingSim's layout."""
     dense = summed(folder, "dense", LLMSERVINGSIM, model, "layer", "tokens", "time_us", 1e3)
     if model.experts:
@@ -123,7 +123,9 @@ def llmservingsim(folder: Path, model: Anatomy, tensor_parallel: int, attention:
     return Operators("LLMServingSim", dense, sequences, parts, (ALL_REDUCE,) if tensor_parallel > 1 else ())
 
 
-def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
+def llmservingsim_v0(
+    folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None = None
+) -> Operators:
     """LLMServingSim's older layout; its attention has Vidur's columns."""
     names = ("layer_name", "input", "tp_size", "latency(ns)")
     found = load(folder, "layers", names)
@@ -135,7 +137,7 @@ def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attenti
     return Operators("LLMServingSim v0", dense, head.rename(columns={"tokens": "sequences"}), parts, missing)
 
 
-def vidur(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
+def vidur(folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None = None) -> Operators:
     """Vidur's layout: medians of its operators."""
     names = {f"time_stats.{name}.median": name for name in VIDUR}
     found = load(folder, "mlp", ("num_tokens", "num_tensor_parallel_workers", *names))
@@ -150,7 +152,7 @@ def vidur(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | 
     return Operators("Vidur", dense, pd.DataFrame({"sequences": [], "ns": []}), parts, missing)
 
 
-def vidur_attention(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None) -> pd.DataFrame:
+def vidur_attention(folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None) -> pd.DataFrame:
     """Attention in Vidur's columns: a prompt's chunk, or decodes, never both."""
     shape = ("num_tensor_parallel_workers", "batch_size", "prefill_chunk_size", "kv_cache_size", "is_prefill")
     stages = ("time_stats.attn_prefill.median", "time_stats.attn_decode.median")
@@ -173,7 +175,7 @@ def summed(
     folder: Path,
     stem: str,
     operators: Mapping[str, tuple[str, int]],
-    model: Anatomy,
+    model: Architecture,
     name: str,
     by: str,
     value: str,
@@ -203,7 +205,7 @@ def summed(
     return pd.DataFrame({column: total.index.to_numpy(), "ns": total.to_numpy()})
 
 
-def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Anatomy) -> Floats:
+def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Architecture) -> Floats:
     """Nanoseconds of the expert layers for each number of tokens, with the experts that so many touch on average.
 
     Linear between the measured numbers of experts, and between the measured numbers of tokens.
@@ -218,7 +220,7 @@ def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Anatomy) -> Floats
     return np.asarray(np.interp(tokens.to_numpy(np.float64), at, us) * 1e3 * (model.layers - model.dense_layers))
 
 
-def times(operator: tuple[str, int], model: Anatomy) -> int:
+def times(operator: tuple[str, int], model: Architecture) -> int:
     """How often a step runs an operator."""
     once_in, count = operator
     return count * (model.layers if once_in == LAYER else 1)

@@ -10,10 +10,10 @@ import pandas as pd
 
 from calibrate.fit.from_steps import fit as fit_roofline
 from calibrate.fit.table_fit import errors, residuals, tabulate
-from calibrate.hardware.roofline_bound import floor_ns
+from calibrate.hardware.roofline_bound import lower_bound_ns
 from calibrate.measure.frame import by_point, contention, drift_of
 from calibrate.measure.robust import Drift
-from calibrate.models.decoder_shape import ModelShape, RopeScaling
+from calibrate.models.decoder_shape import from_written
 from calibrate.profiles.profile import Profile, profile
 from calibrate.profiles.schema import curve
 
@@ -133,17 +133,11 @@ def over_floor(points: pd.DataFrame, about: Mapping[str, Any], ceilings: Mapping
     """Measured over the least possible, a point each; NaN without ceilings or the shape of the model."""
     if ceilings is None or "shape" not in about:
         return [float("nan")] * len(points)
-    shape = shape_from(about["shape"])
+    shape = from_written(about["shape"])
     return [
-        float(lasts / floor_ns(shape, about["dtype"], point, ceilings))
+        float(lasts / lower_bound_ns(shape, about["dtype"], point, ceilings))
         for point, lasts in zip(points["point"], points["duration_ns"], strict=True)
     ]
-
-
-def shape_from(plain_shape: Mapping[str, Any]) -> ModelShape:
-    """A model's shape from its fields as a journal holds them."""
-    scaling = plain_shape.get("rope_scaling")
-    return ModelShape(**{**plain_shape, "rope_scaling": None if scaling is None else RopeScaling(**scaling)})
 
 
 def plain(value: Any) -> Any:

@@ -17,14 +17,13 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar, nnls
 
+from calibrate.arrays import Floats
 from calibrate.fit.identifiability import Identified, identify
 from calibrate.fit.step_log import predicted
 from sim.cost.forms import Affine, Roofline
 
-Floats = NDArray[np.float64]
 Cost = Affine | Roofline
 
 BLOCKS = 40
@@ -189,9 +188,11 @@ class AsRoofline(Problem):
 
     def design(self, crossing: float) -> Floats:
         """A column for each of `linear`: weights and arithmetic are one, in units of the weight pass."""
-        pace = (1 + (self.tokens / crossing) ** 4) ** 0.25
+        matrix_time = (1 + (self.tokens / crossing) ** 4) ** 0.25
         sequences = self.decodes + self.chunks
-        return np.column_stack([np.ones(len(pace)), pace, self.context, self.chunks, self.work, sequences])
+        return np.column_stack(
+            [np.ones(len(matrix_time)), matrix_time, self.context, self.chunks, self.work, sequences]
+        )
 
     def crossing(self) -> float:
         """The best number of tokens at which arithmetic takes as long as the weight pass."""
@@ -220,9 +221,9 @@ class AsRoofline(Problem):
         """Each part's share of each step; of weights and arithmetic each by how much of their maximum it is."""
         parts = self.design(crossing) * self.solve(crossing)[0]
         weights = 1 / (1 + (self.tokens / crossing) ** 4)
-        pace = self.linear.index("weight_pass")
-        every = np.column_stack([parts, parts[:, pace] * (1 - weights)])
-        every[:, pace] *= weights
+        matrix_time = self.linear.index("weight_pass")
+        every = np.column_stack([parts, parts[:, matrix_time] * (1 - weights)])
+        every[:, matrix_time] *= weights
         return shares(every)
 
 

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calibrate.arrays import Floats
 
 ABSENT = 1e-3
 """A term that moves no prediction by more than a tenth of a percent when it doubles is not seen in the data."""

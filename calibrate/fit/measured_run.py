@@ -11,14 +11,12 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from sim.accounting.frames import of_each, requests_frame
 from sim.cost.forms import Curve
 from sim.log.events import EventLog
 from sim.request import Nanoseconds
-
-Floats = NDArray[np.float64]
 
 METRICS = ("ttft_s", "tpot_s", "e2e_s")
 STATISTICS = ("mean", "p50", "p90", "p99")
@@ -28,7 +26,7 @@ Simulate = Callable[[Curve, Nanoseconds, int], Sequence[EventLog]]
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeasuredRun:
     """A measured run that can be simulated.
 
     name        what to call it
@@ -101,7 +99,7 @@ def compared(measured: pd.DataFrame, predicted: pd.DataFrame, names: Sequence[st
     for name in names:
         found, said = pair(measured, predicted, name)
         if len(found):
-            for statistic, truth, guess in zip(STATISTICS, statistics(found), statistics(said), strict=True):
-                error = guess / truth - 1 if truth else np.nan
-                rows.append((name, statistic, len(found), truth, guess, error))
+            for statistic, truth, forecast in zip(STATISTICS, statistics(found), statistics(said), strict=True):
+                error = forecast / truth - 1 if truth else np.nan
+                rows.append((name, statistic, len(found), truth, forecast, error))
     return pd.DataFrame(rows, columns=["metric", "statistic", "n", "measured", "predicted", "error"])

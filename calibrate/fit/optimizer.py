@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calibrate.arrays import Floats
+
 Residuals = Callable[[Floats], Floats]
 
 WIDTHS = (0.03, 0.1)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from calibrate.hardware.devices import Device
-from calibrate.models.architecture import BYTES, Anatomy, from_mapping
-from calibrate.models.registry import anatomy
+from calibrate.models.architecture import BYTES, Architecture, from_mapping
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import Profile, profile
 from calibrate.profiles.schema import coefficients
 from sim.cost.forms import Roofline
@@ -32,7 +32,7 @@ class Attained:
     sheet: float
 
 
-def attained(cost: Roofline, model: Anatomy, device: Device | None, dtype: str = "bfloat16") -> list[Attained]:
+def attained(cost: Roofline, model: Architecture, device: Device | None, dtype: str = "bfloat16") -> list[Attained]:
     """The physical coefficients of a dense model on one device, beside its data sheet; those at 0 are left out."""
     cache = model.cache_dtype(dtype, None)
     amounts = {
@@ -50,7 +50,7 @@ def attained(cost: Roofline, model: Anatomy, device: Device | None, dtype: str =
     return found
 
 
-def factors(source: Anatomy, target: Anatomy) -> dict[str, float]:
+def factors(source: Architecture, target: Architecture) -> dict[str, float]:
     """Bytes and operations of the target over those of the source, by the terms that go with them.
 
     Raises ValueError for mixtures of experts and windows, which have not this form.
@@ -71,7 +71,7 @@ def factors(source: Anatomy, target: Anatomy) -> dict[str, float]:
     }
 
 
-def carried(cost: Roofline, source: Anatomy, target: Anatomy) -> Roofline:
+def carried(cost: Roofline, source: Architecture, target: Architecture) -> Roofline:
     """The roofline of another model in the same dtype on the same device, by the ratios of bytes and operations.
 
     host, per_sequence and all else that goes with neither stay as they are. Raises as `factors`.
@@ -81,7 +81,13 @@ def carried(cost: Roofline, source: Anatomy, target: Anatomy) -> Roofline:
 
 
 def carried_profile(
-    given: Profile, target: Anatomy, *, name: str, date: str, source: Anatomy | None = None, host: float | None = None
+    given: Profile,
+    target: Architecture,
+    *,
+    name: str,
+    date: str,
+    source: Architecture | None = None,
+    host: float | None = None,
 ) -> Profile:
     """A profile of a roofline at another model's shape, which says what was carried and what stayed.
 
@@ -134,13 +140,13 @@ def carried_profile(
     )
 
 
-def shape_of(given: Profile) -> Anatomy:
+def shape_of(given: Profile) -> Architecture:
     """The shape of the model that a profile is of: as it says, or as its name is known.
 
     Raises ValueError where neither is.
     """
     said = given.content["model"]
     try:
-        return from_mapping(said) if len(said) > 1 else anatomy(said["name"])
+        return from_mapping(said) if len(said) > 1 else architecture(said["name"])
     except ValueError as error:
         raise ValueError(f"{given.name}: model: {error}") from None

@@ -20,10 +20,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from sim.cost.forms import Affine, Roofline, Shape
 from sim.log.events import EventLog
-
-Floats = NDArray[np.float64]
 
 COLUMNS = ("decodes", "context", "chunks", "chunk_tokens", "chunk_work", "duration_ns")
 

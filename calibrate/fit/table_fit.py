@@ -3,7 +3,7 @@
 Every batch of decodes is a line in their mean context, every size of chunk a line in its start; what both have in
 common, the matrix products of so many tokens, is the dense table. A chunk that starts at 0 reads itself, on average
 half of it, as a later one would read what came before; the rest of its time is dense. Mixed steps are not fitted:
-they tell whether the parts add up. Ragged ones are held out. Knows no engine and no file.
+they tell whether the parts add up. AttentionMetadata ones are held out. Knows no engine and no file.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from calibrate.arrays import Floats
 from calibrate.measure.points import Point
 from sim.cost.forms import Curve
 from sim.cost.table import Table, table
 
-Floats = NDArray[np.float64]
 Plain = dict[str, Any]
 
 SUREST = 0.005

@@ -21,10 +21,10 @@ from calibrate.decoder.engine.opening import open_engine
 from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun, Outcome, Step
 from calibrate.decoder.model.decoder import torch_dtype
-from calibrate.gpu.test_batches import error, exact, specimen
+from calibrate.gpu.test_batches import error, exact, random_inputs
 from calibrate.models.decoder_shape import DType, ModelShape
 from calibrate.replay.arrival_order import ByArrival
-from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.prompts import prompts
@@ -34,20 +34,20 @@ from sim.policy.base import Policy
 from sim.request import Request
 from sim.service.clients import OpenLoop
 
-SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", longest=512)
+SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", max_model_len=512)
 TOLERANCE = {"float32": 2e-3, "bfloat16": 2e-2, "float16": 4e-3}
 """Of attention, relative to the largest value: TF32 products on a GPU, and the rounding of the type."""
 SAME = 0.9
 """Of a request's tokens, up to the first that differs: another batch may round a near tie to the other side, but a
 wrong page changes whatever comes after it."""
 
-Gate = dict[str, Any]
+CheckResult = dict[str, Any]
 
 
-def attention_gate(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> Gate:
+def check_attention(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> CheckResult:
     """One backend against float64: decodes and chunks of lengths around the ends of pages; and a wrong table."""
     shape, kind = SMALL, torch_dtype(dtype)
-    told = specimen(
+    told = random_inputs(
         [1, 1, 1, 5, 17], [15, 16, 33, 5, 40], heads=shape.heads, kv_heads=shape.kv_heads, head=shape.head_size,
         page_size=page_size, dtype=kind, device=device,
     )  # fmt: skip
@@ -61,7 +61,7 @@ def attention_gate(backend: str, device: torch.device, dtype: DType, page_size: 
     attend.prepare(wrong)
     noticed = error(attend(told.queries, told.keys, told.values, wrong), right)
     return {
-        "gate": f"attention {backend}, {dtype}, pages of {page_size}",
+        "check": f"attention {backend}, {dtype}, pages of {page_size}",
         "passed": found <= TOLERANCE[dtype] < noticed,
         "error": found,
         "error_with_a_wrong_page": noticed,
@@ -93,7 +93,7 @@ class Listener:
         return outcome
 
 
-def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
+def check_engine(device: str, backend: str = "auto") -> list[CheckResult]:
     """The tokens of six requests under pressure, on a small model in float32.
 
     Against those that each gets alone from the backend `torch`, without padding or captured graphs.
@@ -110,10 +110,10 @@ def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
         host_pages=200,
         slots=8,
         token_budget=64,
-        longest=128,
+        max_model_len=128,
     )
-    gates = []
-    with open_engine(SMALL, replace(options, attention="torch", buckets=())) as reference:
+    checks = []
+    with open_engine(SMALL, replace(options, attention="torch", capture_sizes=())) as reference:
         alone = [served(reference, [request], 100, False, False)[0] for request in story]
     with open_engine(SMALL, options) as engine:
         engine.fill_cache(0)
@@ -124,15 +124,15 @@ def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
         ):
             found = served(engine, story, pages, swap, share)
             same_share = float(np.mean([agreeing(*pair) for pair in zip(found, alone, strict=True)]))
-            gates.append(
+            checks.append(
                 {
-                    "gate": f"tokens of requests {name}, attention {engine.attention}",
+                    "check": f"tokens of requests {name}, attention {engine.attention}",
                     "passed": same_share >= SAME,
                     "agreeing": same_share,
                     "allowed": SAME,
                 }
             )
-    return gates
+    return checks
 
 
 def served(engine: Any, requests: Sequence[Request], pages: int, swap: bool, share: bool) -> list[list[int]]:
@@ -140,7 +140,7 @@ def served(engine: Any, requests: Sequence[Request], pages: int, swap: bool, sha
     pool = NumberedPrefixPool(pages, 16, "all") if share else NumberedPool(pages, 16)
     scheduler = Scheduler(Policy(ByArrival()), pool, slots=4, token_budget=64, depth=2, swap=swap)
     listener = Listener(engine)
-    executor: PagedExecutor[Any] = PagedExecutor(scheduler, listener, tokens_of)
+    executor: BatchAdapter[Any] = BatchAdapter(scheduler, listener, tokens_of)
     Driver(OpenLoop(requests), scheduler, executor, FakeClock()).run()
     executor.close()
     return [listener.tokens[index] for index in range(len(requests))]
@@ -155,16 +155,16 @@ def agreeing(ours: Sequence[int], theirs: Sequence[int]) -> float:
     return (same.index(False) if False in same else len(same)) / len(same)
 
 
-def gates(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[Gate]:
-    """All gates; a backend that is not installed is a gate that was not run, and says why; one that breaks failed."""
-    found: list[Gate] = []
+def run_checks(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[CheckResult]:
+    """All checks; without its backend installed one is not run (`passed` None, with `why`); one that raises failed."""
+    found: list[CheckResult] = []
     for backend in backends:
         for dtype, page_size in product(dtypes, (1, 16)):
             try:
-                found.append(attention_gate(backend, device, dtype, page_size))
+                found.append(check_attention(backend, device, dtype, page_size))
             except CannotRun as refusal:
-                found.append({"gate": f"attention {backend}", "passed": None, "why": str(refusal)})
+                found.append({"check": f"attention {backend}", "passed": None, "why": str(refusal)})
                 break
             except Exception as broken:  # whatever a backend throws is what there is to know of it
-                found.append({"gate": f"attention {backend}, {dtype}", "passed": False, "why": repr(broken)})
-    return found + engine_gate(device.type)
+                found.append({"check": f"attention {backend}, {dtype}", "passed": False, "why": repr(broken)})
+    return found + check_engine(device.type)

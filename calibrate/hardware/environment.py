@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,11 +37,11 @@ def engine_on(engine: Executor) -> dict[str, Any]:
     shape = engine.shape
     return {
         "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
-        "shape": asdict(shape),
+        "shape": shape.written(),
         **machine(engine.device),
         "dtype": engine.dtype,
         "attention": engine.attention,
-        "graphs": list(engine.buckets),
+        "graphs": list(engine.capture_sizes),
         "page_size": engine.page_size,
     }
 

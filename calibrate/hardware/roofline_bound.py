@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calibrate.measure.points import Point
-from calibrate.models.decoder_shape import BYTES, DType, ModelShape
+from calibrate.models.architecture import BYTES
+from calibrate.models.decoder_shape import DType, ModelShape
 
 
-def floor_ns(shape: ModelShape, dtype: DType, point: Point, ceilings: Mapping[str, float]) -> float:
+def lower_bound_ns(shape: ModelShape, dtype: DType, point: Point, ceilings: Mapping[str, float]) -> float:
     """Nanoseconds that a step of this shape takes at least, given `read_bytes_per_s` and `matrix_flop_per_s`."""
     rows = point.rows
     tokens = sum(count for _, count in rows)

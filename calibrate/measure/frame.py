@@ -16,7 +16,7 @@ COLUMN = {clock: place + 1 for place, clock in enumerate(CLOCKS)}
 
 
 def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
-    """The points of a journal's lines, a row each.
+    """The points of a run_log's lines, a row each.
 
     Columns: those of `calibrate.fit.step_log`, and point, name, kind, held_out, n, mad_ns, low_ns, high_ns, doubt.
 

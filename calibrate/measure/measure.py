@@ -17,9 +17,9 @@ from calibrate.decoder.engine.protocol import Engine
 from calibrate.fit.table_fit import left_out
 from calibrate.measure.frame import by_point
 from calibrate.measure.points import Point, grid, held_out
-from calibrate.measure.run_log import Journal
-from calibrate.measure.sampling_plan import Campaign
-from calibrate.measure.step_timer import Bench
+from calibrate.measure.run_log import RunLog
+from calibrate.measure.sampling_plan import SamplingPlan
+from calibrate.measure.step_timer import StepTimer
 
 
 @dataclass(frozen=True)
@@ -58,28 +58,28 @@ def measure(
     clock: str = "device",
     say: Callable[[str], None] = lambda _: None,
     beside: Sequence[Point] = (),
-) -> Journal:
-    """Measure an engine into `folder`, or go on with it; returns the journal, closed.
+) -> RunLog:
+    """Measure an engine into `folder`, or go on with it; returns the run_log, closed.
 
     `clock` is the one by which points that are predicted badly are found, `beside` are points beside the grid. Raises
     ValueError for a folder of something else, and for a plan with which nothing can be measured.
     """
     began = time.monotonic()
-    campaign = prepared(engine, vocabulary, about, folder, plan, look=look, say=say)
-    campaign.points += [point for point in beside if point not in campaign.points and campaign.limits.allow(point)]
-    journal = campaign.journal
-    if ceilings is not None and not journal.of("ceilings"):
-        journal.write(kind="ceilings", **ceilings())
-    until(campaign.rounds(plan.rounds), began + 0.75 * plan.seconds)
-    done = min(visits_by_point(journal, campaign).values(), default=0)
+    sampling = prepared(engine, vocabulary, about, folder, plan, look=look, say=say)
+    sampling.points += [point for point in beside if point not in sampling.points and sampling.limits.allow(point)]
+    run_log = sampling.run_log
+    if ceilings is not None and not run_log.of("ceilings"):
+        run_log.write(kind="ceilings", **ceilings())
+    until(sampling.rounds(plan.rounds), began + 0.75 * plan.seconds)
+    done = min(visits_by_point(run_log, sampling).values(), default=0)
     if done < plan.rounds:
         say(f"out of time after {done} of {plan.rounds} rounds; the same command goes on from here")
     if done:
-        adapting = campaign.adapt(lambda: left_out(by_point(journal.lines, clock)), batch=8)
+        adapting = sampling.adapt(lambda: left_out(by_point(run_log.lines, clock)), batch=8)
         until(islice(adapting, plan.extra), began + plan.seconds)
-    journal.write(kind="end", at=campaign.at, rounds=done)
-    journal.close()
-    return journal
+    run_log.write(kind="end", at=sampling.at, rounds=done)
+    run_log.close()
+    return run_log
 
 
 def prepared(
@@ -91,19 +91,21 @@ def prepared(
     first_page: int = 0,
     look: Callable[[], dict[str, Any]] = dict,
     say: Callable[[str], None] = lambda _: None,
-) -> Campaign[Any]:
-    """The campaign of a plan on the pages from `first_page` on, not begun. Raises ValueError as `measure`."""
-    bench = Bench(engine, vocabulary, plan.seed, first_page)
+) -> SamplingPlan[Any]:
+    """The sampling of a plan on the pages from `first_page` on, not begun. Raises ValueError as `measure`."""
+    bench = StepTimer(engine, vocabulary, plan.seed, first_page)
     limits = bench.limits(plan.batch, plan.tokens)
     points = grid(limits, plan.factor)
     if not any(point.kind == "decode" for point in points) or not any(point.kind == "chunk" for point in points):
-        raise ValueError(f"{len(bench.numbers)} pages and {limits.longest} positions hold no grid; expected more")
+        raise ValueError(
+            f"{len(bench.numbers)} pages and {limits.max_model_len} positions hold no grid; expected more"
+        )
     written = {
         "plan": {key: value for key, value in asdict(plan).items() if key not in ("seconds", "rounds", "extra")}
     }
-    return Campaign(
+    return SamplingPlan(
         bench,
-        Journal(folder, about | written),
+        RunLog(folder, about | written),
         points,
         held_out(limits, plan.ragged, plan.seed),
         sentinel=middle(points),
@@ -128,10 +130,10 @@ def until(visits: Iterator[None], deadline: float) -> None:
             return
 
 
-def visits_by_point(journal: Journal, campaign: Campaign[Any]) -> dict[str, int]:
+def visits_by_point(run_log: RunLog, sampling: SamplingPlan[Any]) -> dict[str, int]:
     """How often every point of the grid that the device has room for was visited."""
-    counts = {point.name: 0 for point in campaign.points if point.name not in campaign.skipped}
-    for line in journal.of("visit"):
+    counts = {point.name: 0 for point in sampling.points if point.name not in sampling.skipped}
+    for line in run_log.of("visit"):
         if line["name"] in counts:
             counts[line["name"]] += 1
     return counts

@@ -11,7 +11,7 @@ from calibrate.decoder.engine.protocol import CannotRun
 from calibrate.hardware.environment import engine_on
 from calibrate.hardware.nvml import looker
 from calibrate.measure.measure import Plan, measure
-from calibrate.measure.run_log import LINES, Journal, read_lines
+from calibrate.measure.run_log import LINES, RunLog, read_lines
 from calibrate.models.decoder_shape import model_shape
 
 
@@ -21,7 +21,7 @@ def measure_model(
     folder: Path,
     plan: Plan,
     say: Callable[[str], None] = lambda _: None,
-) -> Journal:
+) -> RunLog:
     """Measure a model into a folder, or go on with it; the ceilings of the device first, while its memory is free.
 
     Raises CannotRun, one line, for whatever keeps the engine from running, and ValueError as `measure`.

@@ -79,7 +79,7 @@ class Limits:
 
     batch: int
     tokens: int
-    longest: int
+    max_model_len: int
     pages: int
     page_size: int
 
@@ -89,7 +89,7 @@ class Limits:
         return (
             len(rows) <= self.batch
             and sum(count for _, count in rows) <= max(self.tokens, len(point.decodes))
-            and max(start + count for start, count in rows) + spare < self.longest
+            and max(start + count for start, count in rows) + spare < self.max_model_len
             and point.pages(self.page_size, spare) <= self.pages
         )
 
@@ -105,7 +105,7 @@ def powers(first: int, last: int, factor: float = 2.0) -> list[int]:
 
 def grid(limits: Limits, factor: float = 2.0) -> list[Point]:
     """Decodes (batch x context), even and uneven, chunks (size x start) and mixed steps within the limits."""
-    longest = limits.longest - 32
+    longest = limits.max_model_len - 32
     batches = powers(1, limits.batch, factor)
     contexts = powers(min(16, longest), longest, factor**2)
     sizes = powers(min(8, limits.tokens), limits.tokens, factor**2)
@@ -139,12 +139,12 @@ def uneven(batch: int, mean: int, longest: int) -> Point | None:
 
 
 def held_out(limits: Limits, count: int, seed: int) -> list[Point]:
-    """Ragged steps that no grid point is like, never used in a fit: contexts spread over two decades, some chunks."""
+    """Ragged steps unlike every grid point, never used in a fit: contexts over two decades, some with a chunk."""
     stream = np.random.default_rng(seed)
     found: list[Point] = []
     for _ in range(100 * count):
         batch = int(np.exp(stream.uniform(0, np.log(limits.batch + 0.5))))
-        longest = np.exp(stream.uniform(np.log(32), np.log(limits.longest)))
+        longest = np.exp(stream.uniform(np.log(32), np.log(limits.max_model_len)))
         decodes = np.exp(stream.uniform(np.log(longest / 50 + 1), np.log(longest), max(batch, 1)))
         chunks: tuple[tuple[int, int], ...] = ()
         if stream.random() < 0.4:

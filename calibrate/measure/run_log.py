@@ -18,7 +18,7 @@ ABOUT = "about.json"
 Line = dict[str, Any]
 
 
-class Journal:
+class RunLog:
     """The lines of a measurement in `folder`, those of an earlier start of it included; in memory if there is none.
 
     Raises ValueError, one line, for a folder that holds the measurement of something else.
@@ -63,7 +63,7 @@ class Journal:
 
 
 def read_lines(folder: Path) -> list[Line]:
-    """The whole lines of a journal; the last one may have been cut by whoever killed the run.
+    """The whole lines of a run_log; the last one may have been cut by whoever killed the run.
 
     Raises ValueError, with file and line, for any other line that is none.
     """

@@ -15,15 +15,15 @@ import numpy as np
 
 from calibrate.decoder.engine.protocol import Handle, OutOfMemory
 from calibrate.measure.points import Limits, Point, between, read
-from calibrate.measure.run_log import Journal
-from calibrate.measure.step_timer import Bench
+from calibrate.measure.run_log import RunLog
+from calibrate.measure.step_timer import StepTimer
 
 WARM_UP = 1
 """Steps of a visit that are not counted: the first one meets cold caches, and perhaps a graph not captured."""
 
 
-class Campaign(Generic[Handle]):
-    """Visits of `points` and of `held_out` on a bench, written to a journal; those in it already are not made again.
+class SamplingPlan(Generic[Handle]):
+    """Visits of `points` and of `held_out` on a bench, written to a run_log; those in it already are not made again.
 
     steps     timed steps of a visit
     every     visits between two looks at the sentinel
@@ -32,8 +32,8 @@ class Campaign(Generic[Handle]):
 
     def __init__(
         self,
-        bench: Bench[Handle],
-        journal: Journal,
+        bench: StepTimer[Handle],
+        run_log: RunLog,
         points: list[Point],
         held_out: list[Point],
         *,
@@ -46,7 +46,7 @@ class Campaign(Generic[Handle]):
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.bench = bench
-        self.journal = journal
+        self.run_log = run_log
         self.points = points
         self.held_out = held_out
         self.sentinel = sentinel
@@ -56,9 +56,9 @@ class Campaign(Generic[Handle]):
         self.seed = seed
         self.look = look
         self.say = say
-        self.skipped = {line["name"] for line in journal.of("skip")}
-        self.visited = {(line["round"], line["name"]) for line in journal.of("visit")}
-        self.began = time.monotonic() - max((line["at"] for line in journal.lines if "at" in line), default=0.0)
+        self.skipped = {line["name"] for line in run_log.of("skip")}
+        self.visited = {(line["round"], line["name"]) for line in run_log.of("visit")}
+        self.began = time.monotonic() - max((line["at"] for line in run_log.lines if "at" in line), default=0.0)
 
     def rounds(self, count: int) -> Iterator[None]:
         """So many rounds; a step of this iterator is a visit."""
@@ -81,7 +81,7 @@ class Campaign(Generic[Handle]):
         A point that was visited again counts for less each time: where a fit has to extrapolate, looking again
         changes nothing.
         """
-        number = 1 + max((line["round"] for line in self.journal.of("visit")), default=0)
+        number = 1 + max((line["round"] for line in self.run_log.of("visit")), default=0)
         again: dict[str, int] = {}
         while True:
             found = {name: value / (1 + again.get(name, 0)) for name, value in error().items()}
@@ -117,10 +117,10 @@ class Campaign(Generic[Handle]):
             samples = self.bench.run(point, WARM_UP + self.steps)[WARM_UP:]
         except OutOfMemory as error:
             self.skipped.add(point.name)
-            self.journal.write(kind="skip", name=point.name, reason=str(error), at=self.at)
+            self.run_log.write(kind="skip", name=point.name, reason=str(error), at=self.at)
             self.say(f"skipped {point.name}: {error}")
             return
-        self.journal.write(
+        self.run_log.write(
             kind="visit",
             round=number,
             name=point.name,
@@ -133,7 +133,7 @@ class Campaign(Generic[Handle]):
     def watch(self) -> None:
         """Look at the sentinel."""
         samples = self.bench.run(self.sentinel, WARM_UP + self.steps)[WARM_UP:]
-        self.journal.write(
+        self.run_log.write(
             kind="sentinel",
             at=self.at,
             samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
@@ -146,9 +146,9 @@ class Campaign(Generic[Handle]):
         return round(time.monotonic() - self.began, 6)
 
 
-def all_points(journal: Journal) -> list[Point]:
+def all_points(run_log: RunLog) -> list[Point]:
     """Every point that was visited, in order of its first visit."""
-    return list(dict.fromkeys(read(line["point"]) for line in journal.of("visit")))
+    return list(dict.fromkeys(read(line["point"]) for line in run_log.of("visit")))
 
 
 def distance(one: Point, other: Point) -> float:

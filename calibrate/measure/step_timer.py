@@ -43,7 +43,7 @@ class Sample:
         return found
 
 
-class Bench(Generic[Handle]):
+class StepTimer(Generic[Handle]):
     """Stages steps on `engine` in the pages `first_page` .. of it; the rest may belong to somebody else."""
 
     def __init__(self, engine: Engine[Handle], vocabulary: int, seed: int, first_page: int = 0) -> None:
@@ -55,7 +55,7 @@ class Bench(Generic[Handle]):
 
     def limits(self, batch: int, tokens: int) -> Limits:
         """What can be staged here in steps of at most so many rows and tokens."""
-        return Limits(batch, tokens, self.engine.longest, len(self.numbers), self.engine.page_size)
+        return Limits(batch, tokens, self.engine.max_model_len, len(self.numbers), self.engine.page_size)
 
     def run(self, point: Point, steps: int) -> list[Sample]:
         """So many steps of a point in a row: the decodes go on from step to step, the chunks are new in each.

@@ -14,7 +14,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Architecture:
     """The sizes of a decoder that decide what a step costs.
 
     layers, hidden, intermediate, heads, kv_heads, head_size, vocabulary   as in config.json
@@ -187,12 +187,12 @@ class Anatomy:
         return {key: value for key, value in asdict(self).items() if value}
 
 
-def from_mapping(given: Mapping[str, Any]) -> Anatomy:
+def from_mapping(given: Mapping[str, Any]) -> Architecture:
     """The sizes in a mapping by our own names, as a profile has them; raises ValueError for what is not one."""
-    known = {field.name for field in fields(Anatomy)}
+    known = {field.name for field in fields(Architecture)}
     if unknown := [key for key in given if key not in known]:
         raise ValueError(f"{unknown[0]}: unknown size; known are {', '.join(sorted(known))}")
     try:
-        return Anatomy(**given)
+        return Architecture(**given)
     except TypeError as error:
         raise ValueError(str(error).split("__init__() ")[-1]) from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from calibrate.hardware.devices import Device
 from calibrate.hardware.memory_plan import capacity, sized
-from calibrate.models.architecture import Anatomy
+from calibrate.models.architecture import Architecture
 from calibrate.profiles.profile import Profile, profile
 from sim.cost.forms import Roofline
 
@@ -44,7 +44,7 @@ class Efficiency:
 
 
 def roofline(
-    model: Anatomy,
+    model: Architecture,
     device: Device,
     *,
     dtype: str | None = None,
@@ -80,7 +80,7 @@ def roofline(
 
 
 def table(
-    model: Anatomy,
+    model: Architecture,
     device: Device,
     *,
     dtype: str | None = None,
@@ -117,7 +117,7 @@ def table(
 
 
 def all_reduces_ns(
-    model: Anatomy, link: float, tokens: int, size: int, efficiency: Efficiency, devices: int
+    model: Architecture, link: float, tokens: int, size: int, efficiency: Efficiency, devices: int
 ) -> float:
     """Nanoseconds in which the devices add up their parts of every token, twice a layer: a ring over the link.
 
@@ -130,7 +130,7 @@ def all_reduces_ns(
 
 
 def from_shapes(
-    model: Anatomy,
+    model: Architecture,
     device: Device,
     *,
     name: str = "from-shapes",

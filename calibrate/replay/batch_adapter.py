@@ -17,7 +17,7 @@ from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.request import Request, Sequence
 
 
-class PagedExecutor(Generic[Handle]):
+class BatchAdapter(Generic[Handle]):
     """Runs the batches of `scheduler` on `engine`; `prompts` says which tokens a request begins with.
 
     Raises CannotRun for a pool or a scheduler that the engine cannot follow.

@@ -20,8 +20,8 @@ from time import perf_counter_ns
 from typing import Any, Protocol
 
 from calibrate.replay.clock import Clock
-from calibrate.replay.event_queue import HeapAgenda
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.event_queue import EventQueue
+from calibrate.replay.host_timing import HostTiming
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
@@ -46,7 +46,7 @@ class Executor(Protocol):
 class Driver:
     """Runs one engine from the first request to the end of the last; time begins with `run`.
 
-    `pace` is what it did with its own time. `progress` is told after each step how many requests have ended.
+    `timing` is what it did with its own time. `progress` is told after each step how many requests have ended.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Driver:
         self.executor = executor
         self.clock = clock
         self.progress = progress
-        self.agenda = HeapAgenda()
-        self.pace = Pace()
+        self.agenda = EventQueue()
+        self.timing = HostTiming()
         self.flying: deque[tuple[Batch, object]] = deque()
         self.must_plan = False
         self.wake = 0
@@ -104,7 +104,7 @@ class Driver:
             return False
         self.clock.sleep_until(self.zero + due)
         self.instant = self.now()
-        self.pace.woke(self.instant - due)
+        self.timing.woke(self.instant - due)
         return True
 
     def plan(self) -> None:
@@ -123,7 +123,7 @@ class Driver:
         self.wake = 0
         self.flying.append((batch, self.executor.launch(batch)))
         self.must_plan = len(self.flying) < self.scheduler.depth
-        self.pace.planned(planned - began, perf_counter_ns() - planned)
+        self.timing.planned(planned - began, perf_counter_ns() - planned)
 
     def collect(self) -> None:
         """The oldest step in flight has ended: take its results; the one behind it starts."""
@@ -138,7 +138,7 @@ class Driver:
         if self.flying:
             self.flying[0][0].start = ended
         self.must_plan = True
-        self.pace.committed(perf_counter_ns() - began)
+        self.timing.committed(perf_counter_ns() - began)
         if self.progress is not None:
             self.progress(self.scheduler.log.ended)
 
@@ -161,7 +161,7 @@ class Driver:
             self.scheduler.discard(request, self.agenda.now)
             return False
         seq = self.scheduler.submit(request, self.agenda.now)
-        self.pace.received(self.now() - self.agenda.now)
+        self.timing.received(self.now() - self.agenda.now)
         if not self.flying:
             self.must_plan = True
         if seq is None:

@@ -15,7 +15,7 @@ from sim.service.event_order import CANCELLATION, TIMEOUT, Rank
 Action = Callable[[object], None]
 
 
-class HeapAgenda:
+class EventQueue:
     """`now` is the instant of what is happening: while an entry's action runs, the time it was due."""
 
     def __init__(self) -> None:

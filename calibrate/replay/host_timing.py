@@ -15,7 +15,7 @@ from sim.log.events import Integers
 from sim.request import Nanoseconds
 
 
-class Pace:
+class HostTiming:
     """One entry per request (`lateness`), per wait (`oversleep`) and per step (the others); nanoseconds.
 
     planning     the scheduler's plan

@@ -14,10 +14,10 @@ from typing import Generic, Literal
 import numpy as np
 
 from calibrate.decoder.engine.protocol import CannotRun, Engine, Handle, Outcome
-from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock, WallClock
 from calibrate.replay.driver import Driver
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.host_timing import HostTiming
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
@@ -29,10 +29,10 @@ Pacing = Literal["wall", "cpu"]
 
 @dataclass(frozen=True)
 class Replayed:
-    """The log of a replay, its pace, and per step the time on the device and of the CPU thread (-1: not known)."""
+    """The log of a replay, its timing, and per step the time on the device and of the CPU thread (-1: not known)."""
 
     log: EventLog
-    pace: Pace
+    timing: HostTiming
     device_ns: array[Nanoseconds]
     cpu_ns: array[Nanoseconds]
 
@@ -53,7 +53,7 @@ class Watched(Generic[Handle]):
 
     def __init__(
         self,
-        inner: PagedExecutor[Handle],
+        inner: BatchAdapter[Handle],
         clock: FakeClock | None,
         between: Iterator[None] | None = None,
         every: int = 1,
@@ -109,10 +109,10 @@ def replay(
     """
     if between is not None and scheduler.depth > 1:
         raise CannotRun("with two steps in flight there is no place between them to measure in; expected depth 1")
-    executor = PagedExecutor(scheduler, engine, prompts)
+    executor = BatchAdapter(scheduler, engine, prompts)
     ours = FakeClock() if pacing == "cpu" and clock is None else None
     watched = Watched(executor, ours, between, every)
     driver = Driver(clients, scheduler, watched, clock or ours or WallClock(), progress)
     log = driver.run()
     executor.close()
-    return Replayed(log, driver.pace, watched.device_ns, watched.cpu_ns)
+    return Replayed(log, driver.timing, watched.device_ns, watched.cpu_ns)

@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from calibrate.fit.measured_run import STATISTICS, statistics
-
-Floats = NDArray[np.float64]
 
 METRICS = ("ttft_s", "tpot_s", "e2e_s", "wait_s")
 LEVELS = ("low", "middle", "high")
@@ -89,7 +88,7 @@ def by_load(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def pace(measured: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, Any]:
+def throughput(measured: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, Any]:
     """Makespan, and requests and output tokens per second, of those who ended well in each run; {} without times."""
     if not timed(measured):
         return {}

@@ -23,7 +23,7 @@ from calibrate.decoder.engine.synthetic import FakeExecutor
 from calibrate.fit.fit_run import Fitted, Form, fit
 from calibrate.measure.measure import Plan, prepared, until
 from calibrate.measure.run_log import LINES
-from calibrate.measure.sampling_plan import Campaign
+from calibrate.measure.sampling_plan import SamplingPlan
 from calibrate.profiles.schema import curve
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
@@ -82,24 +82,24 @@ def trial(
     """
     if folder is not None and (folder / LINES).exists():
         raise ValueError(f"{folder}: holds a measurement; expected a new folder, to measure beside this replay")
-    campaign = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
+    sampling = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
     interleaved = pacing == "cpu" and subject.scheduler().depth == 1
     measured_by = "cpu" if pacing == "cpu" else "wall"
-    visits = campaign.rounds(plan.rounds)
-    total = plan.rounds * len([*campaign.points, *campaign.held_out])
+    visits = sampling.rounds(plan.rounds)
+    total = plan.rounds * len([*sampling.points, *sampling.held_out])
     began = time.monotonic()
     if not interleaved:
         until(visits, began + plan.seconds)
     say("replaying")
-    every, several = pace_of(subject, total) if interleaved else (1, 1)
+    every, several = visit_schedule(subject, total) if interleaved else (1, 1)
     between = grouped(visits, several) if interleaved else None
     first = replayed(subject, engine, pacing, between, every)
     say(f"{first.log.steps} steps replayed; again")
     second = replayed(subject, engine, pacing, between, every)
-    for _ in islice(visits, 0 if interleaved and done(campaign) else len(campaign.points) + len(campaign.held_out)):
+    for _ in islice(visits, 0 if interleaved and done(sampling) else len(sampling.points) + len(sampling.held_out)):
         pass
-    campaign.journal.close()
-    return judged(subject, fit(campaign.journal.lines, about, form, measured_by), first, second, pacing, tolerance)
+    sampling.run_log.close()
+    return judged(subject, fit(sampling.run_log.lines, about, form, measured_by), first, second, pacing, tolerance)
 
 
 def judged(
@@ -138,7 +138,7 @@ def simulate(subject: Subject, cost: Curve) -> EventLog:
     return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
 
 
-def pace_of(subject: Subject, visits: int) -> tuple[int, int]:
+def visit_schedule(subject: Subject, visits: int) -> tuple[int, int]:
     """(every so many steps, so many visits), so that two replays have room for all of them.
 
     How many steps there will be is told by a simulation in which each takes as long as any other.
@@ -153,15 +153,15 @@ def grouped(visits: Any, several: int) -> Any:
         yield taken[-1]
 
 
-def done(campaign: Campaign[Any]) -> bool:
+def done(sampling: SamplingPlan[Any]) -> bool:
     """Whether every point was visited, or skipped."""
-    visited = {line["name"] for line in campaign.journal.of("visit")} | campaign.skipped
-    return all(point.name in visited for point in chain(campaign.points, campaign.held_out))
+    visited = {line["name"] for line in sampling.run_log.of("visit")} | sampling.skipped
+    return all(point.name in visited for point in chain(sampling.points, sampling.held_out))
 
 
 def host_ns(of: Replayed) -> int:
     """What the host does between two steps, the median."""
-    planning, committing = np.array(of.pace.planning), np.array(of.pace.committing)
+    planning, committing = np.array(of.timing.planning), np.array(of.timing.committing)
     return int(np.median(planning) + np.median(committing)) if len(planning) else 0
 
 

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from sim.accounting.metrics import describe, request_latencies
 from sim.accounting.requests import Lives
 from sim.cost.forms import Shape, StepCost
 from sim.log.events import EventLog
-
-Floats = NDArray[np.float64]
 
 METRICS = ("ttft", "tpot", "e2e")
 PARTS = ("mean", "p50", "p99")

@@ -94,7 +94,7 @@ def opened(
                 clock,
                 pages + spare_pages,
                 size,
-                longest=longest,
+                max_model_len=longest,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
@@ -107,7 +107,7 @@ def opened(
             host_pages=host,
             slots=scenario.engine.slots,
             token_budget=scenario.engine.token_budget,
-            longest=longest,
+            max_model_len=longest,
             seed=scenario.seed,
             **options,
         )

@@ -6,7 +6,7 @@ import flashinfer
 import torch
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 WORKSPACE = 128 << 20
@@ -25,11 +25,11 @@ class FlashInferAttention:
         scratch = torch.empty(WORKSPACE, dtype=torch.uint8, device=device)
         self.wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(scratch, kv_layout="HND")
 
-    def workspace_bytes(self, tokens: int, longest: int) -> int:
+    def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
         """Its scratch, whatever the step."""
         return WORKSPACE
 
-    def prepare(self, batch: Ragged) -> None:
+    def prepare(self, batch: AttentionMetadata) -> None:
         """Plan a pass: whose queries, whose pages, and how full the last page of each row is."""
         queries, pages, last = [0], [0], []
         for count, span in zip(batch.counts, batch.spans, strict=True):
@@ -53,7 +53,7 @@ class FlashInferAttention:
             q_data_type=self.dtype,
         )
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Causal attention of (tokens, heads, head_size) queries to paged keys and values."""
         found: Tensor = self.wrapper.run(queries.contiguous(), (keys, values))
         return found

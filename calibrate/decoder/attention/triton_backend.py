@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from calibrate.decoder.attention import triton_kernels
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 LOG2_E = 1.4426950408889634
@@ -18,7 +18,7 @@ WARPS = 4
 MOST_SPLITS = 64
 
 
-class PagedAttention:
+class TritonAttention:
     """The backend `triton`.
 
     `rows` is the most decodes of a step: the workspace for their splits is allocated here, once, so that captured
@@ -55,14 +55,14 @@ class PagedAttention:
         wanted = self.programs / (rows * self.shape.kv_heads)
         return 1 << max(0, min(round(log2(wanted)), MOST_SPLITS.bit_length() - 1))
 
-    def workspace_bytes(self, tokens: int, longest: int) -> int:
+    def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
         """What was allocated for splits: it depends on neither."""
         return (self.parts.numel() + self.weights.numel()) * self.parts.itemsize
 
-    def prepare(self, batch: Ragged) -> None:
+    def prepare(self, batch: AttentionMetadata) -> None:
         """Nothing to prepare: the kernels read the batch as it is."""
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Causal attention of (tokens, heads, head_size) queries to paged keys and values; zeros for empty rows.
 
         A token may be wider than its queries (keys and values beside them): heads must lie side by side.
@@ -74,7 +74,7 @@ class PagedAttention:
             self.chunks(queries, keys, values, batch, out)
         return out
 
-    def decode(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged, out: Tensor) -> None:
+    def decode(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata, out: Tensor) -> None:
         """The rows that compute one position: splits of their contexts, then their merge."""
         rows, heads, head = batch.decodes, self.shape.heads, self.shape.head_size
         splits = self.splits(rows)
@@ -88,7 +88,7 @@ class PagedAttention:
                 self.parts, self.weights, out, HEADS=heads, HEAD=head, SPLITS=splits, num_warps=WARPS
             )
 
-    def chunks(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged, out: Tensor) -> None:
+    def chunks(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata, out: Tensor) -> None:
         """The rows that compute several: tiles of their queries."""
         decodes, counts = batch.decodes, batch.counts[batch.decodes :]
         queries, out, tables = queries[decodes:], out[decodes:], batch.tables[decodes:]

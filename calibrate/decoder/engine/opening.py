@@ -22,8 +22,10 @@ def open_engine(model: str | ModelShape, options: EngineOptions) -> Executor:
         shape = model_shape(model) if isinstance(model, str) else model
     except ValueError as error:
         raise CannotRun(str(error)) from None
-    if options.longest > shape.longest:
-        raise CannotRun(f"longest is {options.longest}; expected at most {shape.longest}, for {shape.name}")
+    if options.max_model_len > shape.max_model_len:
+        raise CannotRun(
+            f"max_model_len is {options.max_model_len}; expected at most {shape.max_model_len}, for {shape.name}"
+        )
     try:
         import torch  # noqa: F401 - only whether it is there
     except ImportError:

@@ -86,13 +86,13 @@ class Engine(Protocol[Handle]):
     pages       physical pages on the device, numbered from 0
     host_pages  pages on the host to swap to, numbered from 0
     page_size   token positions in each
-    longest     most tokens of one request, prompt and output
+    max_model_len     most tokens of one request, prompt and output
     """
 
     pages: int
     host_pages: int
     page_size: int
-    longest: int
+    max_model_len: int
 
     def begin(self, request: int, prompt: Sequence[int]) -> None:
         """The tokens of a prompt; raises ValueError if it is too long or has a token the model does not know."""

@@ -41,7 +41,7 @@ class Pending(Protocol):
         """Its result, once it is there; raises OutOfMemory if the device had no room for it."""
 
 
-class Lane(Protocol):
+class ExecutionStream(Protocol):
     """Runs jobs in the order in which they come."""
 
     def submit(self, job: Job) -> Pending:
@@ -65,7 +65,7 @@ class InThread:
         return self.future.result()
 
 
-class ThreadLane:
+class CpuStream:
     """A thread of its own in which PyTorch computes with so many threads (one: its CPU time is all there is)."""
 
     def __init__(self, threads: int) -> None:
@@ -107,7 +107,7 @@ class OnStream:
         return Done(self.result.tolist(), round(self.start.elapsed_time(self.end) * 1e6), None)
 
 
-class StreamLane:
+class CudaStream:
     """A stream of a GPU. `submit` returns when all launches of the job are queued."""
 
     def __init__(self, device: torch.device) -> None:

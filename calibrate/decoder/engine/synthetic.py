@@ -54,7 +54,7 @@ class SyntheticEngine:
         pages: int,
         page_size: int,
         *,
-        longest: int = 1 << 20,
+        max_model_len: int = 1 << 20,
         host_pages: int = 0,
         noise: float = 0.0,
         seed: int = 0,
@@ -63,7 +63,7 @@ class SyntheticEngine:
         self.clock = clock
         self.pages = pages
         self.page_size = page_size
-        self.longest = longest
+        self.max_model_len = max_model_len
         self.host_pages = host_pages
         self.noise = noise
         self.stream = np.random.default_rng(seed)
@@ -76,8 +76,10 @@ class SyntheticEngine:
 
     def begin(self, request: int, prompt: Several[int]) -> None:
         """So many tokens are known of a request."""
-        if len(prompt) >= self.longest:
-            raise ValueError(f"request {request} has a prompt of {len(prompt)} tokens; the longest is {self.longest}")
+        if len(prompt) >= self.max_model_len:
+            raise ValueError(
+                f"request {request} has a prompt of {len(prompt)} tokens; the longest is {self.max_model_len}"
+            )
         if request in self.known:
             raise ValueError(f"request {request} has begun already")
         self.prompt[request] = self.known[request] = len(prompt)

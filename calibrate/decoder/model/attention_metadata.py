@@ -11,7 +11,7 @@ from calibrate.models.decoder_shape import ModelShape
 
 
 @dataclass(frozen=True)
-class Ragged:
+class AttentionMetadata:
     """Rows of different lengths, end to end: first those that compute one position, then the chunks.
 
     tables     int32 (rows, width): the physical page of every page of a row; what lies beyond a row's length is

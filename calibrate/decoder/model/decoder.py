@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from calibrate.decoder.model.attention_metadata import Cache, Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata, Cache
 from calibrate.decoder.model.rotary import rotary_table
 from calibrate.models.decoder_shape import ModelShape
 from calibrate.models.weights import Weights
@@ -22,13 +22,13 @@ class Attention(Protocol):
 
     capturable: bool
 
-    def workspace_bytes(self, tokens: int, longest: int) -> int:
+    def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
         """Most bytes it needs beside its answers, in steps of so many positions of sequences so long."""
 
-    def prepare(self, batch: Ragged) -> None:
+    def prepare(self, batch: AttentionMetadata) -> None:
         """Once a pass, before the first layer."""
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Answers for (tokens, heads, head_size) queries from one layer's paged cache; zeros for empty rows."""
 
 
@@ -42,7 +42,7 @@ class Between(Protocol):
         """Add x to the residual, in place, and give the norm of that."""
 
     def rotate_and_keep(
-        self, projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: Ragged
+        self, projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata
     ) -> Tensor:
         """Rotate queries and keys, put keys and values into their pages, and give the queries."""
 
@@ -51,19 +51,25 @@ class Between(Protocol):
 
 
 class Decoder:
-    """Weights of a shape, and how to compute with them on a cache, for sequences up to `longest` tokens."""
+    """Weights of a shape, and how to compute with them on a cache, for sequences up to `max_model_len` tokens."""
 
     def __init__(
-        self, shape: ModelShape, weights: Weights, cache: Cache, attention: Attention, between: Between, longest: int
+        self,
+        shape: ModelShape,
+        weights: Weights,
+        cache: Cache,
+        attention: Attention,
+        between: Between,
+        max_model_len: int,
     ) -> None:
         self.shape = shape
         self.weights = weights
         self.cache = cache
         self.attention = attention
         self.between = between
-        self.rotary = rotary_table(shape, longest, weights.embedding.device)
+        self.rotary = rotary_table(shape, max_model_len, weights.embedding.device)
 
-    def logits(self, tokens: Tensor, batch: Ragged, wanted: Tensor | None = None) -> Tensor:
+    def logits(self, tokens: Tensor, batch: AttentionMetadata, wanted: Tensor | None = None) -> Tensor:
         """Scores of the next token, (tokens, vocabulary), for all of them or those wanted; keeps keys and values."""
         shape, weights, between = self.shape, self.weights, self.between
         self.attention.prepare(batch)

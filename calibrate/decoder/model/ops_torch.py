@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm, silu
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
 
 def norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -21,7 +21,7 @@ def add_norm(x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> Ten
 
 
 def rotate_and_keep(
-    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: Ragged
+    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata
 ) -> Tensor:
     """Rotate queries and keys by their positions, put keys and values into their pages, and give the queries.
 

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
 COLUMNS = 1024
 
@@ -82,7 +82,7 @@ def rotate_heads(
 
 
 @triton.jit
-def gate_columns(x, out, WIDTH: tl.constexpr, TILE: tl.constexpr):
+def swiglu_columns(x, out, WIDTH: tl.constexpr, TILE: tl.constexpr):
     """A tile of one token: silu of the first half of the columns times the second."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -108,7 +108,7 @@ def add_norm(x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> Ten
 
 
 def rotate_and_keep(
-    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: Ragged
+    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata
 ) -> Tensor:
     """Rotate queries and keys by their positions, put keys and values into their pages, and give the queries."""
     kv_heads, width = keys.shape[1], keys.shape[3]
@@ -124,7 +124,7 @@ def gated(x: Tensor) -> Tensor:
     """SwiGLU: silu of the first half of the columns times the second."""
     width = x.shape[-1] // 2
     out = x.new_empty(len(x), width)
-    gate_columns[(len(x), triton.cdiv(width, COLUMNS))](x, out, **gate_constants(width))
+    swiglu_columns[(len(x), triton.cdiv(width, COLUMNS))](x, out, **swiglu_constants(width))
     return out
 
 
@@ -139,6 +139,6 @@ def rotate_constants(heads: int, kv_heads: int, width: int) -> dict[str, int]:
     return {"HEADS": heads, "KV_HEADS": kv_heads, "HALF": half, "TILE": triton.next_power_of_2(half)}
 
 
-def gate_constants(width: int) -> dict[str, int]:
+def swiglu_constants(width: int) -> dict[str, int]:
     """What the gate is compiled for."""
     return {"WIDTH": width, "TILE": COLUMNS}

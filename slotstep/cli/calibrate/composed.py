@@ -63,12 +63,12 @@ def from_operators(
     """Compose whole steps of published tables of operators."""
     from calibrate.compose.compose import composed_profile
     from calibrate.compose.operators import read
-    from calibrate.models.registry import anatomy
+    from calibrate.models.registry import architecture
     from slotstep.validation import provenance
     from traces.errors import BadInput
 
     try:
-        shape = anatomy(model)
+        shape = architecture(model)
         of = [*(about or ()), f"model.name={shape.name}", f"tensor_parallel={tensor_parallel}"]
         said = {key: value for key, value in provenance.said(of, out).items() if key != "model"}
         operators = read(folder, shape, tensor_parallel, attention)
@@ -108,7 +108,7 @@ def from_shapes(
 ) -> None:
     """Make a profile from a model's shape and a device's data sheet alone."""
     from calibrate.hardware.devices import device as known
-    from calibrate.models.registry import anatomy
+    from calibrate.models.registry import architecture
     from calibrate.profiles.analytic import Efficiency
     from calibrate.profiles.analytic import from_shapes as make
     from slotstep.scenario import document
@@ -120,7 +120,7 @@ def from_shapes(
     known_keys(shares, Efficiency.__dataclass_fields__, "--efficiency ")
     try:
         made = make(
-            anatomy(model),
+            architecture(model),
             known(device),
             name=out.stem,
             date=datetime.date.today().isoformat(),
@@ -154,16 +154,17 @@ def pages(
     import json
     from dataclasses import asdict
 
+    from calibrate.hardware.devices import GIB
     from calibrate.hardware.devices import device as known
-    from calibrate.hardware.memory_plan import GIB, capacity
-    from calibrate.models.registry import anatomy
+    from calibrate.hardware.memory_plan import capacity
+    from calibrate.models.registry import architecture
     from slotstep.scenario.units import gibibytes, memory
     from traces.errors import BadInput
 
     try:
         kept = float(gibibytes(memory(graphs))) * GIB if graphs != "0GiB" else 0.0
         found = capacity(
-            anatomy(model),
+            architecture(model),
             known(device).memory,
             dtype=dtype,
             kv_dtype=kv_dtype,

@@ -18,7 +18,7 @@ from slotstep.cli.permission import Yes, permitted
 
 if TYPE_CHECKING:
     from calibrate.fit.from_log import LogFit
-    from calibrate.fit.prior import Prior
+    from calibrate.fit.initial import Prior
     from calibrate.profiles.profile import Profile
     from sim.cost.forms import Curve
     from slotstep.validation.measured_runs import Run
@@ -178,7 +178,7 @@ def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
 
     Raises BadInput for a device that has no rate in the dtype.
     """
-    from calibrate.fit.prior import prior
+    from calibrate.fit.initial import prior
     from traces.errors import BadInput
 
     known = text.known_shapes(of)
@@ -217,8 +217,8 @@ def fitted(
         start = given
     try:
         return fit(
-            [run.cell() for run in used],
-            [run.cell() for run in others],
+            [run.measured_run() for run in used],
+            [run.measured_run() for run in others],
             start,
             used[0].delay,
             free,
@@ -247,7 +247,7 @@ def log_profile(
         others = f"; all terms but {', '.join(found.free)} are those of profile {kept.name}, {kept.sha256}"
         missing = [each for each in kept.content["not_included"] if "host" not in each or "host" not in found.free]
     turns = {} if runs[0].prompts is None else {"prompts_sent_in_turn": runs[0].prompts}
-    used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "cell"])]
+    used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "run"])]
     made = provenance.profile(
         found.cost,
         of,

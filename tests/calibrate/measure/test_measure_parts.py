@@ -8,7 +8,7 @@ import pytest
 
 from calibrate.hardware.environment import first_line, processor
 from calibrate.hardware.nvml import Nvml, looker, said
-from calibrate.hardware.roofline_bound import floor_ns
+from calibrate.hardware.roofline_bound import lower_bound_ns
 from calibrate.measure.points import Point
 from calibrate.models.decoder_shape import SHAPES
 
@@ -28,7 +28,7 @@ H200 = {"read_bytes_per_s": 4.3e12, "matrix_flop_per_s": 790e12}
     ],
 )
 def test_the_floor_of_llama_on_a_device_with_known_ceilings(point, milliseconds):
-    found = floor_ns(SHAPES["llama-3.1-8b"], "bfloat16", point, H200)
+    found = lower_bound_ns(SHAPES["llama-3.1-8b"], "bfloat16", point, H200)
     assert found / 1e6 == pytest.approx(milliseconds, rel=0.01)
 
 

@@ -69,7 +69,7 @@ def test_the_host_is_found_beside_terms_of_any_form_and_these_stay(form: str, tm
     (run,) = measured_runs.runs([measure(tmp_path, FORMS[form])], tmp_path / "engine.yaml")
     start = build.cost(run.scenario)
     assert isinstance(start, Curve)
-    found = fit([run.cell()], start=start, free=["host"], starts=1, draws=2)
+    found = fit([run.measured_run()], start=start, free=["host"], starts=1, draws=2)
     assert found.cost.host == pytest.approx(3e6, rel=0.03)
     assert replace(found.cost, host=start.host) == start
 
@@ -92,11 +92,11 @@ def test_a_table_with_its_host_fitted_is_a_profile_that_says_where_the_rest_is_f
 def test_terms_that_only_a_sum_has_are_fitted_too(tmp_path: Path) -> None:
     (run,) = measured_runs.runs([measure(tmp_path, FORMS["affine"])], tmp_path / "engine.yaml")
     start = Affine(per_sequence=1e5, host=3e6, base=4e6)
-    found = fit([run.cell()], start=start, free=["per_prefill_token"], starts=1, draws=2)
+    found = fit([run.measured_run()], start=start, free=["per_prefill_token"], starts=1, draws=2)
     assert isinstance(found.cost, Affine)
     assert found.cost.per_prefill_token == pytest.approx(4e4, rel=0.05)
     with pytest.raises(ValueError, match=r"weight_pass is no term; expected some of host, per_context_token,"):
-        fit([run.cell()], start=start, free=["weight_pass"])
+        fit([run.measured_run()], start=start, free=["weight_pass"])
 
 
 @pytest.mark.parametrize("name", shipped())
