@@ -4,8 +4,8 @@
                     layout has layers.csv (nanoseconds) and an attention.csv in Vidur's columns
     Vidur           mlp.csv, and attention.csv (milliseconds), both by the number of devices
 
-Files may be gzipped. Every operator has to be known by name, with how often a step runs it: none is left out in
-silence. Knows the published columns; fits nothing (`calibrate.compose.compose` does).
+Files may be gzipped. Every operator has to be listed here with how often a step runs it; an unknown one is an error.
+Fits nothing (`calibrate.compose.compose` does).
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ VIDUR: Mapping[str, tuple[str, int]] = {
 class Operators:
     """A step's parts, in nanoseconds of all layers together.
 
-    layout     whose layout it is
+    layout     the name of the layout
     dense      columns tokens, ns
     sequences  columns sequences, ns; empty if the layout has none
     attention  columns chunk, start, decodes, context (of each decode), ns
-    missing    parts of a step that the layout has not
+    missing    parts of a step that the layout does not have
     """
 
     layout: str
@@ -80,10 +80,10 @@ class Operators:
 
 
 def read(folder: Path, model: Architecture, tensor_parallel: int = 1, attention: Path | None = None) -> Operators:
-    """The operators in a folder of one of the layouts, of a model with so many layers.
+    """The operators of a model in a folder of one of the layouts.
 
-    `attention` is a file to take instead of the folder's own. Raises ValueError, naming the file, for a folder of
-    no known layout, for a file that has not the columns, and for an operator that is not known.
+    `attention` is a file to read instead of the folder's own. Raises ValueError, with the file, for a folder of no
+    known layout, for a file without the columns, and for an unknown operator.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -182,10 +182,10 @@ def summed(
     unit: float,
     once_in: str | None = None,
 ) -> pd.DataFrame:
-    """The operators of a file that a step of so many tokens (or sequences) runs, summed: columns `tokens`, `ns`.
+    """The operators of a file, summed over one step by its tokens (or sequences): columns `tokens` (`sequences`), `ns`.
 
-    `once_in`: only those that run once in that; else, of a file with both, those that do not run by sequence.
-    Raises ValueError for an operator that lacks some of the sizes: its sum would be of fewer parts.
+    `once_in`: only the operators that run once in that; None: all, but in a file with both not those that run by
+    sequence. Raises ValueError for an operator that lacks some of the sizes: its sum would have fewer parts.
     """
     found = load(folder, stem, (name, by, value))
     for operator in found[name].unique():
@@ -206,7 +206,7 @@ def summed(
 
 
 def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Architecture) -> Floats:
-    """Nanoseconds of the expert layers for each number of tokens, with the experts that so many touch on average.
+    """Nanoseconds of the expert layers by number of tokens, at the expected number of activated experts.
 
     Linear between the measured numbers of experts, and between the measured numbers of tokens.
     """
@@ -234,7 +234,7 @@ def known(operator: str, operators: Mapping[str, tuple[str, int]], file: Path) -
 
 
 def for_devices(found: pd.DataFrame, column: str, devices: int, file: Path) -> pd.DataFrame:
-    """The rows for so many devices; raises ValueError if there are none."""
+    """The rows for this number of devices; raises ValueError if there are none."""
     rows = found[found[column] == devices]
     if rows.empty:
         numbers = ", ".join(str(number) for number in sorted(found[column].unique()))
@@ -248,7 +248,7 @@ def find(folder: Path, stem: str) -> Path | None:
 
 
 def load(folder: Path, stem: str, columns: tuple[str, ...], instead: Path | None = None) -> pd.DataFrame:
-    """A table with at least these columns; raises ValueError, naming the file, if it is missing or has not."""
+    """A table with at least these columns; raises ValueError, with the file, if it or a column is missing."""
     path = instead or find(folder, stem)
     if path is None:
         raise ValueError(f"{folder}: has no {stem}.csv, plain or gzipped; without it no step can be composed")

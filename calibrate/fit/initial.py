@@ -30,10 +30,11 @@ NEAR = 0.03
 
 
 def initial_estimate(runs: Sequence[pd.DataFrame]) -> Roofline:
-    """A roofline from runs with `prompt`, `output`, `sent_s`, `e2e_s` and perhaps `ttft_s`, `tpot_s`, s.
+    """A roofline from runs with `prompt`, `output`, `sent_s`, `e2e_s` and optionally `ttft_s`, `tpot_s`, in s.
 
-    The fastest decoding seen is a step with little in it: most of it the weights. The fastest first token is the
-    arithmetic of a prompt; half of what decoding takes longer in the busiest run is its context.
+    The fastest decoding seen is taken for a step of few sequences: most of it the weight pass. The fastest first
+    token is the arithmetic of a prompt; half of the additional decode time in the busiest run is attributed to its
+    context.
     """
     whole = pd.concat(runs, ignore_index=True)
     per_token = step_times(whole)
@@ -82,7 +83,7 @@ class Prior:
     within: Mapping[str, tuple[float, float]]
 
     def edges(self, cost: Curve) -> list[str]:
-        """The terms of a fit that are at the end of what is possible, in words."""
+        """The terms of a fit that are at a bound, a sentence each."""
         said = []
         for term, (low, high) in self.within.items():
             value = getattr(cost, term)
@@ -93,9 +94,9 @@ class Prior:
 
 
 def prior(model: Architecture, device: Device, dtype: str | None = None, tensor_parallel: int = 1) -> Prior:
-    """What shapes say of a model on so many of a device, in a dtype (None: as published).
+    """Start and bounds of a model on `tensor_parallel` devices, in a dtype (None: as published).
 
-    The matrix products of a mixture's experts are small and uneven: their rate has no lower end. Raises ValueError
+    The matrix products of a mixture's experts are small and uneven: their rate has no lower bound. Raises ValueError
     for a model with windows, whose cache is read in part, and as `calibrate.profiles.analytic.roofline`.
     """
     if model.window:

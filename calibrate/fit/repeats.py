@@ -1,8 +1,8 @@
-"""Runs of one setting: what they differ by is the noise of the machine from run to run, which no single run shows.
+"""Repeated runs of one setting: their differences are the noise from run to run, which a single run cannot show.
 
-Two runs are of one setting where the same prompts were sent in the same order at the same pace, and as many tokens
-came back. What they differ by is taken for every run's noise, of whatever setting: each statistic of latency with the
-others, as they moved together. Few runs say little of how large it is, so that draws are of Student's t.
+Two runs are of one setting where the same prompts were sent in the same order at the same rate, and as many tokens
+came back. Their differences are taken for the noise of every run, of whatever setting: all statistics of latency
+together, as they varied together. Few runs say little of its size, so draws are of Student's t.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Repeats:
     spread: Mapping[str, float]
 
     def line(self) -> str:
-        """The same in words."""
+        """The same as a sentence."""
         told = ", ".join(f"{name.removesuffix('_s').upper()} by {share:.0%}" for name, share in self.spread.items())
         return f"{' and '.join(self.runs)}: runs of one setting, whose means differ in {told}"
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What runs of one setting differ by.
+    """The differences between runs of one setting.
 
     repeats    the settings that were run more than once
-    contrasts  independent differences between such runs, each of the size of one run's noise: by metric, the
-               logarithms of `calibrate.fit.measured_run.STATISTICS`
+    contrasts  independent differences between such runs, each of the size of one run's noise: by metric, of the
+               logarithms of `calibrate.fit.measured_run.STATISTICS`, shape (statistics,)
     runs       how many runs there are in all
     """
 
@@ -51,7 +51,7 @@ class Noise:
     runs: int
 
     def lines(self) -> list[str]:
-        """What is known of the noise from run to run, and what is not, in words."""
+        """What is known of the noise from run to run, a sentence each."""
         few = len(self.contrasts)
         if few:
             many = "1 repetition" if few == 1 else f"{few} repetitions"
@@ -76,7 +76,7 @@ class Noise:
 
 
 def noise(runs: Sequence[MeasuredRun], first: int) -> Noise:
-    """What these runs say of the noise from run to run, by the first requests of each (`MeasuredRun.settled`)."""
+    """The noise from run to run in these runs, by the first requests of each (`MeasuredRun.settled`)."""
     repeats, contrasts = list[Repeats](), list[Mapping[str, Floats]]()
     for group in settings(runs):
         found = of_setting(group, first) if len(group) > 1 else {}
@@ -123,7 +123,7 @@ def settings(runs: Sequence[MeasuredRun]) -> list[list[MeasuredRun]]:
 
 
 def same_setting(one: MeasuredRun, other: MeasuredRun) -> bool:
-    """Whether two runs sent the same prompts in the same order at the same pace, and got as many tokens."""
+    """Whether two runs sent the same prompts in the same order at the same rate, and got as many tokens."""
     if one.requests != other.requests or one.known != other.known:
         return False
     both = one.measured.merge(other.measured, on="rank", suffixes=("", "_again"))

@@ -156,7 +156,7 @@ def agreeing(ours: Sequence[int], theirs: Sequence[int]) -> float:
 
 
 def run_checks(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[CheckResult]:
-    """All checks; without its backend installed one is not run (`passed` None, with `why`); one that raises failed."""
+    """All checks; one whose backend is missing is not run (`passed` None, with `why`); one that raises failed."""
     found: list[CheckResult] = []
     for backend in backends:
         for dtype, page_size in product(dtypes, (1, 16)):

@@ -82,14 +82,14 @@ def run(check: GpuCheck) -> bool:
     from calibrate.gpu.correctness import run_checks
     from calibrate.gpu.kernel_bench import kernel_bench
     from calibrate.hardware.environment import engine_on, machine
-    from calibrate.hardware.nvml import looker
+    from calibrate.hardware.nvml import state_reader
     from calibrate.hardware.peaks import ceilings
 
     scale, shape = check.scale, check.shape
     device = device_of(scale.device)
     dtype: DType = shape.dtype if scale.device == "cuda" else "float32"
-    look = looker(scale.device)
-    check.stage("machine", lambda: machine(device) | {"state": look(), "model": shape.name, "dtype": dtype})
+    read_state = state_reader(scale.device)
+    check.stage("machine", lambda: machine(device) | {"state": read_state(), "model": shape.name, "dtype": dtype})
     check.stage("correctness", lambda: run_checks(device, scale.backends, scale.dtypes))
     bounds = check.stage("ceilings", lambda: ceilings(device, dtype))
     attention = (shape, device, dtype, [each for each in scale.backends if runs(each, device.type)])
@@ -103,7 +103,7 @@ def run(check: GpuCheck) -> bool:
     with open_engine(shape, options) as engine:
         engine.fill_cache(0)
         about = engine_on(engine)
-        check.stage("steps", lambda: measured(check, engine, about, bounds, look))
+        check.stage("steps", lambda: measured(check, engine, about, bounds, read_state))
         fitted: list[Fitted] = []
         check.stage("fit", lambda: fit_of(check, fitted))
         if fitted:
@@ -116,15 +116,15 @@ def runs(backend: str, device_type: str) -> bool:
     return device_type == "cuda" or backend == "torch"
 
 
-def measured(check: GpuCheck, engine: Any, about: dict[str, Any], bounds: Any, look: Any) -> dict[str, Any]:
+def measured(check: GpuCheck, engine: Any, about: dict[str, Any], bounds: Any, read_state: Any) -> dict[str, Any]:
     """The grid and the anchor, into `measured/`."""
     scale = check.scale
     plan = Plan(scale.slots, scale.token_budget, scale.rounds, ragged=8, seconds=scale.seconds, extra=scale.extra)
     given = None if bounds is None else lambda: bounds
     clock = "cpu" if scale.device == "cpu" else "device"
     run_log = measure(
-        engine, check.shape.vocabulary, about, check.out / "measured", plan, ceilings=given, look=look, clock=clock,
-        say=print, beside=[anchor(scale)],
+        engine, check.shape.vocabulary, about, check.out / "measured", plan, ceilings=given, read_state=read_state,
+        clock=clock, say=print, beside=[anchor(scale)],
     )  # fmt: skip
     return {"visits": len(run_log.of("visit")), "skipped": run_log.of("skip"), "end": run_log.of("end")[-1]}
 

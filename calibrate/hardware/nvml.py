@@ -44,7 +44,7 @@ class Nvml:
             if code:
                 raise OSError(f"NVML: {call} returned {code}")
 
-    def look(self) -> dict[str, Any]:
+    def read_state(self) -> dict[str, Any]:
         """graphics_mhz, memory_mhz, power_w, temperature_c and throttled (why); None for what it does not say."""
         reasons = self.read("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong())
         power = self.read("nvmlDeviceGetPowerUsage", ctypes.c_uint())
@@ -67,11 +67,11 @@ def said(reasons: int) -> list[str]:
     return [name for bit, name in REASONS.items() if reasons & bit]
 
 
-def looker(device_type: str, index: int = 0) -> Any:
-    """What to call at each look at the sentinel: NVML where there is one, else a function that sees nothing."""
+def state_reader(device_type: str, index: int = 0) -> Any:
+    """What to call at each look at the control: NVML where there is one, else a function that sees nothing."""
     if device_type != "cuda":
         return dict
     try:
-        return Nvml(index).look
+        return Nvml(index).read_state
     except OSError:
         return dict

@@ -10,6 +10,7 @@ import pandas as pd
 
 from calibrate.measure.points import read
 from calibrate.measure.robust import Drift, drift, robust
+from calibrate.measure.run_log import CONTROL
 
 CLOCKS = ("device", "cpu", "wall")
 COLUMN = {clock: place + 1 for place, clock in enumerate(CLOCKS)}
@@ -55,8 +56,8 @@ def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
 
 
 def drift_of(lines: Sequence[dict[str, Any]], clock: str) -> Drift:
-    """How the sentinel drifted, by one clock."""
-    looks = [line for line in lines if line["kind"] == "sentinel"]
+    """How the control drifted, by one clock."""
+    looks = [line for line in lines if line["kind"] == CONTROL]
     medians = [float(np.median(on(line["samples"], clock))) for line in looks]
     return drift([line["at"] for line in looks], medians)
 

@@ -54,7 +54,7 @@ def measure(
     plan: Plan,
     *,
     ceilings: Callable[[], dict[str, float]] | None = None,
-    look: Callable[[], dict[str, Any]] = dict,
+    read_state: Callable[[], dict[str, Any]] = dict,
     clock: str = "device",
     say: Callable[[str], None] = lambda _: None,
     beside: Sequence[Point] = (),
@@ -65,7 +65,7 @@ def measure(
     ValueError for a folder of something else, and for a plan with which nothing can be measured.
     """
     began = time.monotonic()
-    sampling = prepared(engine, vocabulary, about, folder, plan, look=look, say=say)
+    sampling = prepared(engine, vocabulary, about, folder, plan, read_state=read_state, say=say)
     sampling.points += [point for point in beside if point not in sampling.points and sampling.limits.allow(point)]
     run_log = sampling.run_log
     if ceilings is not None and not run_log.of("ceilings"):
@@ -89,30 +89,30 @@ def prepared(
     folder: Path | None,
     plan: Plan,
     first_page: int = 0,
-    look: Callable[[], dict[str, Any]] = dict,
+    read_state: Callable[[], dict[str, Any]] = dict,
     say: Callable[[str], None] = lambda _: None,
 ) -> SamplingPlan[Any]:
     """The sampling of a plan on the pages from `first_page` on, not begun. Raises ValueError as `measure`."""
-    bench = StepTimer(engine, vocabulary, plan.seed, first_page)
-    limits = bench.limits(plan.batch, plan.tokens)
+    timer = StepTimer(engine, vocabulary, plan.seed, first_page)
+    limits = timer.limits(plan.batch, plan.tokens)
     points = grid(limits, plan.factor)
     if not any(point.kind == "decode" for point in points) or not any(point.kind == "chunk" for point in points):
         raise ValueError(
-            f"{len(bench.numbers)} pages and {limits.max_model_len} positions hold no grid; expected more"
+            f"{len(timer.numbers)} pages and {limits.max_model_len} positions hold no grid; expected more"
         )
     written = {
         "plan": {key: value for key, value in asdict(plan).items() if key not in ("seconds", "rounds", "extra")}
     }
     return SamplingPlan(
-        bench,
+        timer,
         RunLog(folder, about | written),
         points,
         held_out(limits, plan.ragged, plan.seed),
-        sentinel=middle(points),
+        control=middle(points),
         limits=limits,
         steps=plan.steps,
         seed=plan.seed,
-        look=look,
+        read_state=read_state,
         say=say,
     )
 

@@ -9,7 +9,7 @@ from calibrate.decoder.engine.opening import open_engine
 from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun
 from calibrate.hardware.environment import engine_on
-from calibrate.hardware.nvml import looker
+from calibrate.hardware.nvml import state_reader
 from calibrate.measure.measure import Plan, measure
 from calibrate.measure.run_log import LINES, RunLog, read_lines
 from calibrate.models.decoder_shape import model_shape
@@ -37,9 +37,11 @@ def measure_model(
         about = engine_on(engine) | {"pages": engine.pages, "threads": options.threads}
         say(f"{shape.name} on {about['device']}, {engine.dtype}, attention {engine.attention}, {engine.pages} pages")
         clock = "cpu" if engine.device.type == "cpu" and options.threads == 1 else "device"
-        look = looker(engine.device.type)
+        read_state = state_reader(engine.device.type)
         given = (lambda: bounds) if bounds else None
-        return measure(engine, shape.vocabulary, about, folder, plan, ceilings=given, look=look, clock=clock, say=say)
+        return measure(
+            engine, shape.vocabulary, about, folder, plan, ceilings=given, read_state=read_state, clock=clock, say=say
+        )
 
 
 def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:

@@ -15,6 +15,9 @@ from typing import Any
 LINES = "samples.jsonl"
 ABOUT = "about.json"
 
+CONTROL = "sentinel"
+"""The kind of the lines that hold samples of the control point."""
+
 Line = dict[str, Any]
 
 

@@ -1,7 +1,7 @@
-"""When which point is measured, and how often: rounds in random order, a sentinel, then where it is needed most.
+"""When which point is measured, and how often: rounds in random order, a control, then where it is needed most.
 
 Every round visits every point once, in an order of its own, so that a slow change of the device falls on all alike. A
-sentinel between the visits tells whether there was one. What time is left goes where a fit without a point predicts
+control between the visits tells whether there was one. What time is left goes where a fit without a point predicts
 it worst: to that point, or to a new one beside it. Knows neither what a step costs nor when the deadline is.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrate.decoder.engine.protocol import Handle, OutOfMemory
 from calibrate.measure.points import Limits, Point, between, read
-from calibrate.measure.run_log import RunLog
+from calibrate.measure.run_log import CONTROL, RunLog
 from calibrate.measure.step_timer import StepTimer
 
 WARM_UP = 1
@@ -23,38 +23,38 @@ WARM_UP = 1
 
 
 class SamplingPlan(Generic[Handle]):
-    """Visits of `points` and of `held_out` on a bench, written to a run_log; those in it already are not made again.
+    """Visits of `points` and of `held_out` on a timer, written to a run_log; those in it already are not made again.
 
     steps     timed steps of a visit
-    every     visits between two looks at the sentinel
-    look      is called with each look at the sentinel; what it returns is written with it (clocks, power)
+    every     visits between two looks at the control
+    look      is called with each look at the control; what it returns is written with it (clocks, power)
     """
 
     def __init__(
         self,
-        bench: StepTimer[Handle],
+        timer: StepTimer[Handle],
         run_log: RunLog,
         points: list[Point],
         held_out: list[Point],
         *,
-        sentinel: Point,
+        control: Point,
         limits: Limits,
         steps: int = 3,
         every: int = 10,
         seed: int = 0,
-        look: Callable[[], dict[str, Any]] = dict,
+        read_state: Callable[[], dict[str, Any]] = dict,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.bench = bench
+        self.timer = timer
         self.run_log = run_log
         self.points = points
         self.held_out = held_out
-        self.sentinel = sentinel
+        self.control = control
         self.limits = limits
         self.steps = steps
         self.every = every
         self.seed = seed
-        self.look = look
+        self.read_state = read_state
         self.say = say
         self.skipped = {line["name"] for line in run_log.of("skip")}
         self.visited = {(line["round"], line["name"]) for line in run_log.of("visit")}
@@ -69,11 +69,11 @@ class SamplingPlan(Generic[Handle]):
                 if (number, order[place].name) in self.visited or order[place].name in self.skipped:
                     continue
                 if visits % self.every == 0:
-                    self.watch()
+                    self.measure_control()
                 visits += 1
                 self.visit(order[place], number)
                 yield
-        self.watch()
+        self.measure_control()
 
     def adapt(self, error: Callable[[], dict[str, float]], batch: int = 4) -> Iterator[None]:
         """Without end: the points of which `error` (relative, by name) says the most, and new ones beside them.
@@ -89,7 +89,7 @@ class SamplingPlan(Generic[Handle]):
             worst = sorted((name for name in found if name in known), key=lambda name: -found[name])[:batch]
             if not worst:
                 return
-            self.watch()
+            self.measure_control()
             for name in worst:
                 again[name] = again.get(name, 0) + 1
                 for each in (known[name], self.neighbour(known[name])):
@@ -114,7 +114,7 @@ class SamplingPlan(Generic[Handle]):
     def visit(self, point: Point, number: int) -> None:
         """Measure a point once; if the device has no room for it, say so and never try again."""
         try:
-            samples = self.bench.run(point, WARM_UP + self.steps)[WARM_UP:]
+            samples = self.timer.run(point, WARM_UP + self.steps)[WARM_UP:]
         except OutOfMemory as error:
             self.skipped.add(point.name)
             self.run_log.write(kind="skip", name=point.name, reason=str(error), at=self.at)
@@ -130,14 +130,14 @@ class SamplingPlan(Generic[Handle]):
             samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
         )
 
-    def watch(self) -> None:
-        """Look at the sentinel."""
-        samples = self.bench.run(self.sentinel, WARM_UP + self.steps)[WARM_UP:]
+    def measure_control(self) -> None:
+        """Look at the control."""
+        samples = self.timer.run(self.control, WARM_UP + self.steps)[WARM_UP:]
         self.run_log.write(
-            kind="sentinel",
+            kind=CONTROL,
             at=self.at,
             samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
-            **self.look(),
+            **self.read_state(),
         )
 
     @property

@@ -52,7 +52,7 @@ class BatchAdapter(Generic[Handle]):
     def launch(self, batch: Batch) -> Handle:
         """Start the batch behind those launched before."""
         step = self.step(batch)
-        self.end_gone()
+        self.end_finished()
         return self.engine.launch(step)
 
     def collect(self, handle: Handle) -> Outcome:
@@ -66,7 +66,7 @@ class BatchAdapter(Generic[Handle]):
 
     def close(self) -> None:
         """Nothing runs any more: the engine forgets every request."""
-        self.end_gone()
+        self.end_finished()
 
     def step(self, batch: Batch) -> Step:
         """The batch as the engine takes it."""
@@ -102,7 +102,7 @@ class BatchAdapter(Generic[Handle]):
             leaving += zip(table, places, strict=True)
         return leaving
 
-    def end_gone(self) -> None:
+    def end_finished(self) -> None:
         """The engine forgets those who have ended and left the batch."""
         staying = []
         for seq in self.ended:

@@ -45,7 +45,7 @@ class Replayed:
         return float(np.median(device / cpu))
 
 
-class Watched(Generic[Handle]):
+class TimedAdapter(Generic[Handle]):
     """A paged executor that keeps what each step took, and now and then lets somebody measure between two steps.
 
     `between` is advanced after every `every`-th step; by CPU time (`clock` given) that takes no time.
@@ -105,14 +105,14 @@ def replay(
     """Serve the requests of `clients` on `engine` to the end of the last.
 
     A `clock` given is that of a synthetic engine, which advances it itself. `between` is measured with as in
-    `Watched`; between two steps in flight nothing can be. Raises CannotRun for what the engine cannot run.
+    `TimedAdapter`; between two steps in flight nothing can be. Raises CannotRun for what the engine cannot run.
     """
     if between is not None and scheduler.depth > 1:
         raise CannotRun("with two steps in flight there is no place between them to measure in; expected depth 1")
     executor = BatchAdapter(scheduler, engine, prompts)
     ours = FakeClock() if pacing == "cpu" and clock is None else None
-    watched = Watched(executor, ours, between, every)
-    driver = Driver(clients, scheduler, watched, clock or ours or WallClock(), progress)
+    timed = TimedAdapter(executor, ours, between, every)
+    driver = Driver(clients, scheduler, timed, clock or ours or WallClock(), progress)
     log = driver.run()
     executor.close()
-    return Replayed(log, driver.timing, watched.device_ns, watched.cpu_ns)
+    return Replayed(log, driver.timing, timed.device_ns, timed.cpu_ns)

@@ -1,4 +1,4 @@
-"""Attention by FlashInfer, where it is installed: the page tables in its own words, planned once a pass."""
+"""Attention by FlashInfer, where it is installed: the page tables in its format, planned once a pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 WORKSPACE = 128 << 20
-"""Bytes of scratch that FlashInfer's documentation asks for."""
+"""Bytes of workspace that FlashInfer's documentation recommends."""
 
 
 class FlashInferAttention:
@@ -26,11 +26,11 @@ class FlashInferAttention:
         self.wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(scratch, kv_layout="HND")
 
     def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
-        """Its scratch, whatever the step."""
+        """Bytes of its workspace, the same for every step."""
         return WORKSPACE
 
     def prepare(self, batch: AttentionMetadata) -> None:
-        """Plan a pass: whose queries, whose pages, and how full the last page of each row is."""
+        """Plan a pass: the queries and pages of each row, and the number of positions in its last page."""
         queries, pages, last = [0], [0], []
         for count, span in zip(batch.counts, batch.spans, strict=True):
             used = -(-span // batch.page_size)

@@ -49,23 +49,23 @@ class TritonAttention:
         self.weights = torch.empty(room * shape.heads, dtype=torch.float32, device=device)
 
     def splits(self, rows: int) -> int:
-        """Into how many parts each context is split when so many rows decode."""
+        """The number of parts into which each context is split in a step with `rows` decodes."""
         if self.fixed is not None:
             return self.fixed
         wanted = self.programs / (rows * self.shape.kv_heads)
         return 1 << max(0, min(round(log2(wanted)), MOST_SPLITS.bit_length() - 1))
 
     def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
-        """What was allocated for splits: it depends on neither."""
+        """Bytes allocated for splits, the same for every step."""
         return (self.parts.numel() + self.weights.numel()) * self.parts.itemsize
 
     def prepare(self, batch: AttentionMetadata) -> None:
-        """Nothing to prepare: the kernels read the batch as it is."""
+        """Does nothing: the kernels read the batch as it is."""
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Causal attention of (tokens, heads, head_size) queries to paged keys and values; zeros for empty rows.
 
-        A token may be wider than its queries (keys and values beside them): heads must lie side by side.
+        A token's row may be wider than its queries (keys and values after them): the heads must be contiguous.
         """
         out = torch.empty(queries.shape, dtype=queries.dtype, device=queries.device)
         if batch.decodes:
@@ -102,7 +102,7 @@ class TritonAttention:
 
 
 def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str, int]:
-    """What the decode kernel is compiled for."""
+    """The constants that the decode kernel is compiled for."""
     group = shape.heads // shape.kv_heads
     return {
         "HEADS": shape.heads,
@@ -116,7 +116,7 @@ def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str
 
 
 def chunk_constants(shape: ModelShape, page_size: int) -> dict[str, int]:
-    """What the chunk kernel is compiled for."""
+    """The constants that the chunk kernel is compiled for."""
     return {
         "HEADS": shape.heads,
         "GROUP": shape.heads // shape.kv_heads,
@@ -128,7 +128,7 @@ def chunk_constants(shape: ModelShape, page_size: int) -> dict[str, int]:
 
 
 def stages(itemsize: int) -> int:
-    """Tiles on their way at once: as many as shared memory holds on every GPU from sm_80 on."""
+    """Pipeline stages of the kernels' loops: as many as shared memory holds on every GPU from sm_80 on."""
     return 3 if itemsize < 4 else 2
 
 

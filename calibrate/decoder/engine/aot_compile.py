@@ -1,8 +1,8 @@
-"""Compiles the Triton kernels for GPUs that are not here, and says what they need of one.
+"""Compiles the Triton kernels for GPUs that are not present, and prints the shared memory they need.
 
     python -m calibrate.decoder.engine.aot_compile --model llama-3.1-8b --arch 80 90 100
 
-The same source, constants and alignments as at run time; so what a GPU would refuse is found on any machine.
+Source, constants and alignments are those of run time, so compile errors for a GPU are found on any machine.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int], dt
 
 
 def main() -> None:
-    """Compile all kernels for all architectures asked for; one line each. Exit code 1 if one asks for too much."""
+    """Compile all kernels for all architectures, one line each. Exit code 1 if one needs too much shared memory."""
     parser = argparse.ArgumentParser(
         prog="python -m calibrate.decoder.engine.aot_compile", description=__doc__.partition("\n")[0]
     )

@@ -1,4 +1,4 @@
-"""Decode steps of a fixed batch: inputs in places that stay, so that a GPU's launches can be captured once.
+"""Decode steps of a fixed batch: inputs at fixed addresses, so that a GPU's launches can be captured once.
 
 A step with fewer rows is padded to the next capture size. Rows of padding have no length and write to the spare page;
 their cost is part of what is measured, as it is part of what an engine pays.
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 def default_capture_sizes(slots: int) -> tuple[int, ...]:
-    """Batch sizes worth a graph each: dense where a row more costs most, and the number of slots itself."""
+    """Batch sizes to capture: dense where one more row costs most, and `slots` itself."""
     above = range(STEPS[-1] + 64, slots, 64)
     return (*(step for step in (*STEPS, *above) if step < slots), slots)
 
 
 class PaddedDecode:
-    """The decode of one capture_size: inputs are copied to where they were, and the same launches follow.
+    """The decode of one capture size: inputs are copied to fixed addresses, and the same launches follow.
 
     On a GPU they are captured as a CUDA graph (`pool`: memory that graphs may share); on a CPU they are called.
     """
@@ -61,7 +61,7 @@ class PaddedDecode:
         return self.run()
 
     def launch(self) -> Tensor:
-        """The pass itself, over the inputs where they lie."""
+        """The forward pass over the inputs at their addresses."""
         batch = AttentionMetadata(
             tables=self.tables,
             lengths=self.lengths,
@@ -77,9 +77,9 @@ class PaddedDecode:
 
 
 def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Callable[[], T]:
-    """The launches of a GPU's current stream as a graph, after a few that compile kernels and settle libraries.
+    """The launches on a GPU's current stream as a graph, after warm-up calls that compile kernels.
 
-    Calling it replays them; what it returns lies where it lay, until the next call.
+    Calling the result replays them; what it returns is overwritten by the next call.
     """
     for _ in range(WARM_UPS):
         launch()
@@ -97,7 +97,7 @@ def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Calla
 
 
 class PaddedDecodes:
-    """One for each capture_size, the largest first, so that the smaller ones find its memory."""
+    """A `PaddedDecode` for each capture size, the largest first, so that the smaller ones reuse its memory."""
 
     def __init__(self, decoder: Decoder, capture_sizes: Sequence[int], width: int, page_size: int) -> None:
         pool = torch.cuda.graph_pool_handle() if decoder.cache.data.is_cuda else None
@@ -107,6 +107,6 @@ class PaddedDecodes:
         }
 
     def capture_size(self, rows: int) -> int | None:
-        """The smallest that holds so many rows, None if none does."""
+        """The smallest capture size of at least `rows`; None: there is none."""
         place = bisect_left(self.capture_sizes, rows)
         return self.capture_sizes[place] if place < len(self.capture_sizes) else None

@@ -1,6 +1,7 @@
-"""The real engine: steps of a scheduler computed by a decoder, on a GPU or a CPU, as fast as it goes.
+"""The real engine: steps of a scheduler computed by a decoder, on a GPU or a CPU.
 
-Pages are numbered by whoever plans; the executor reads and writes those it is told. Knows no policy and no queue.
+The pages of a step are chosen by the scheduler's pool; the executor reads and writes the given pages. Independent of
+policies and queues.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from calibrate.decoder.engine.streams import CpuStream, CudaStream, ExecutionStr
 from calibrate.decoder.engine.token_store import TokenStore
 from calibrate.decoder.model import ops_torch
 from calibrate.decoder.model.attention_metadata import Cache
-from calibrate.decoder.model.decoder import Attention, Between, Decoder, torch_dtype
+from calibrate.decoder.model.decoder import Attention, Decoder, Ops, torch_dtype
 from calibrate.decoder.model.sampling import best, drawn, uniform
 from calibrate.hardware.device_memory import GPU_LIBRARIES, host_bytes, plan_memory, size
 from calibrate.hardware.memory_plan import MemoryPlan
@@ -35,7 +36,7 @@ from calibrate.models.weights import load_weights, random_weights
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A step on its way: its job, the rows as they run, and for each yielding row of the step its place there."""
+    """A launched step: its pending job, its rows as they run, and the place of each yielding row among the results."""
 
     pending: Pending
     batch: int
@@ -45,11 +46,11 @@ class InFlight:
 class Executor:
     """An engine of a shape under options: `calibrate.decoder.engine.protocol.Engine`, with real tokens.
 
-    device     where it runs, and `attention` the backend it runs with
-    plan       how the device's memory is divided
-    capture_sizes    batches that decodes are padded to
+    device         where it runs, and `attention` the backend it runs with
+    plan           how the device's memory is divided
+    capture_sizes  batches that decodes are padded to
 
-    Raises CannotRun for what is not there.
+    Raises CannotRun for a device, backend or memory that is not available.
     """
 
     def __init__(self, shape: ModelShape, options: EngineOptions) -> None:
@@ -107,7 +108,7 @@ class Executor:
         else:
             weights = load_weights(self.shape, folder, dtype, self.device)
         cache = Cache.empty(self.shape, self.pages, self.page_size, dtype, self.device)
-        self.decoder = Decoder(self.shape, weights, cache, attend, self.between(), self.max_model_len + 1)
+        self.decoder = Decoder(self.shape, weights, cache, attend, self.ops(), self.max_model_len + 1)
         self.host = HostPages(cache, self.host_pages)
         self.tokens = TokenStore(self.max_model_len, self.shape.vocabulary, self.device)
         width = -(-(self.max_model_len + 1) // self.page_size)
@@ -116,7 +117,7 @@ class Executor:
             self.warm_up()
 
     def warm_up(self) -> Tensor:
-        """The largest chunk, in the spare page: room is found for it, and what is made at first use is there."""
+        """Run the largest chunk, in the spare page: it allocates the memory, and whatever is created at first use."""
         count = min(self.options.token_budget, self.max_model_len)
         pages = -(-count // self.page_size)
         row = Row(0, 0, count, [0] * pages, True)
@@ -128,8 +129,8 @@ class Executor:
         tokens = self.tokens.tokens[moves.sources, batch.positions]
         return best(self.decoder.logits(tokens, batch, moves.wanted))
 
-    def between(self) -> Between:
-        """What runs between the matrix products: Triton kernels where those of a backend run too."""
+    def ops(self) -> Ops:
+        """What computes the operators between the matrix products: Triton kernels unless attention is `torch`."""
         if self.attention == "torch":
             return ops_torch
         from calibrate.decoder.model import ops_triton
@@ -147,7 +148,7 @@ class Executor:
         self.tokens.end(request)
 
     def launch(self, step: Step) -> InFlight:
-        """Start a step behind those launched before; raises ValueError for one that makes no sense, OutOfMemory."""
+        """Start a step behind those launched before; raises ValueError for an inconsistent step, OutOfMemory."""
         self.check(step)
         order = sorted(range(len(step.rows)), key=lambda place: step.rows[place].count > 1)
         rows = [step.rows[place] for place in order]
@@ -171,7 +172,7 @@ class Executor:
         return Outcome(tokens, done.device_ns, done.cpu_ns, handle.batch)
 
     def fill_cache(self, seed: int) -> None:
-        """Normal numbers into every page, to measure steps whose context was never computed."""
+        """Write normal numbers into every page, to measure steps whose context was never computed."""
 
         def fill() -> None:
             stream = torch.Generator(self.device).manual_seed(seed)
@@ -181,7 +182,7 @@ class Executor:
         self.stream.do(fill)
 
     def close(self) -> None:
-        """Give the thread and the memory back."""
+        """Release the thread and the memory."""
         self.stream.close()
         del self.decoder, self.host, self.fixed, self.tokens
         if self.device.type == "cuda":
@@ -239,7 +240,7 @@ class Executor:
     def run(
         self, step: Step, layout: Layout, packed: Tensor, arrivals: list[tuple[int, Tensor]], padded: bool
     ) -> Tensor:
-        """The step on the device: pages move, prompts arrive, the model computes, its tokens join the others."""
+        """The step on the device: pages are swapped, prompts stored, the model computes, its tokens are stored."""
         self.host.leave(step.swap_out)
         self.host.come_back(step.swap_in)
         for row, prompt in arrivals:

@@ -21,15 +21,15 @@ from calibrate.decoder.engine.protocol import Row
 from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
 PADDING_ROW = 0
-"""The row of the token store that is nobody's: what padding generates is put there."""
+"""The row of the token store that no request has: the tokens of padding are stored there."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a packed step is divided, and what of it the host knows.
+    """How a packed step is divided, as far as the host has it.
 
-    counts   positions that each row computes, `spans` the lengths of the sequences then; rows of padding come last
-             and span nothing
+    counts   positions that each row computes, and `spans` the lengths of the sequences after it; rows of padding come
+             last and have span 0
     decodes  rows at the front that compute one position each
     width    pages in a row of the table
     yields   rows whose next token is computed, in order
@@ -55,12 +55,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Moves:
-    """What connects a pass with the token store.
+    """The token store's rows and columns that a pass reads and writes.
 
     sources  row of the store from which each computed token is read, at its position
-    wanted   which of the computed tokens are followed by a new one
-    targets  row of the store into which that is put, and `columns` its position
-    draws    for each, a number from 0 to 1 that chooses it, where tokens are sampled
+    wanted   indices of the computed tokens after which a new one is generated
+    targets  row of the store into which that is written, and `columns` its position
+    draws    for each, a number from 0 to 1 that selects it, where tokens are sampled
     """
 
     sources: Tensor
@@ -71,7 +71,7 @@ class Moves:
 
 
 def layout_of(rows: Sequence[Row], page_size: int, capture_size: int | None = None) -> Layout:
-    """How rows (decodes first) are packed; with a capture_size all decode, are padded to so many, and all yield."""
+    """How rows (decodes first) are packed; with a capture size they are padded to it, and every row yields."""
     padding = 0 if capture_size is None else capture_size - len(rows)
     spans = tuple(row.start + row.count for row in rows)
     yields = (place for place, row in enumerate(rows) if row.yields)

@@ -1,4 +1,4 @@
-"""The tokens of every request the engine was told of, on the device, where what is generated joins them."""
+"""The tokens of every request that has begun, on the device, where generated tokens are appended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TokenStore:
         self.used = PADDING_ROW + 1
 
     def begin(self, request: int, prompt: Sequence[int]) -> None:
-        """Take in a prompt; raises ValueError for one that is empty, too long, or has an unknown token."""
+        """Store a prompt; raises ValueError for one that is empty, too long, or has an unknown token."""
         tokens = np.array(prompt, dtype=np.int64)
         if request in self.known:
             raise ValueError(f"request {request}: has begun already")
@@ -44,7 +44,7 @@ class TokenStore:
         self.known[request] = len(tokens)
 
     def place(self, request: int) -> None:
-        """Give a request its row, if it has none: before its first step."""
+        """Assign a row to a request that has none: before its first step."""
         if request not in self.rows:
             if not self.free:
                 self.free.append(self.used)
@@ -52,7 +52,7 @@ class TokenStore:
             self.rows[request] = self.free.pop()
 
     def arrivals(self, requests: Iterable[int]) -> list[tuple[int, Tensor]]:
-        """Of these the prompts that are still on the host, with their rows, for `device_write`; each once."""
+        """The prompts of these requests that are still on the host, with their rows, for `device_write`."""
         return [(self.rows[request], self.prompts.pop(request)) for request in requests if request in self.prompts]
 
     def end(self, request: int) -> None:

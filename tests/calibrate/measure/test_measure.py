@@ -39,7 +39,7 @@ def sampling(folder=None, noise=0.0, engine=SyntheticEngine, points=None, cost=T
         run_log,
         grid(LIMITS) if points is None else points,
         held_out(LIMITS, 12, seed=3) if points is None else [],
-        sentinel=Point("decode", (256,) * 8),
+        control=Point("decode", (256,) * 8),
         limits=LIMITS,
         **settings,
     )
@@ -181,7 +181,7 @@ def test_a_point_the_device_has_no_room_for_is_skipped_with_a_line_and_the_rest_
     }
     assert len(skipped) == len(said)
     assert "3 GB" in said[0]
-    assert not made.bench.engine.known
+    assert not made.timer.engine.known
     assert len(by_point(made.run_log.lines, "device")) == len(made.points + made.held_out) - len(skipped)
 
 
