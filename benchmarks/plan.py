@@ -1,4 +1,4 @@
-"""Which cases are run at which size, and what their times come to. Prints nothing."""
+"""Which cases are run at which size, and the rates computed from their times."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ FAST = Plan(huge=None, stepped=2_000, repeats=1)
 
 
 @dataclass(frozen=True)
-class HostTiming:
-    """Two sizes of one case, and what a request more costs between them."""
+class Throughput:
+    """Two sizes of one case, and the marginal rate between them."""
 
     outputs: Outputs
     small: Run
@@ -79,7 +79,7 @@ class Ratio:
 class Findings:
     """Everything measured; `huge` is None if the plan leaves it out."""
 
-    throughputs: tuple[HostTiming, ...]
+    throughputs: tuple[Throughput, ...]
     huge: Run | None
     ratio: Ratio
 
@@ -97,15 +97,15 @@ class Findings:
 
 
 def carry_out(plan: Plan, say: Callable[[str], None]) -> Findings:
-    """Run all cases of a plan; `say` hears what is about to run."""
+    """Run all cases of a plan; `say` is called with each case before it runs."""
 
     def timed(requests: int, outputs: Outputs, repeats: int, engine: EngineName = "plain") -> Run:
         say(f"{requests:,} requests, outputs {outputs}, engine {engine}")
         return measure.in_fresh_process(Case(requests, RATE, outputs, engine), repeats)
 
-    def throughput(law: Outputs, engine: EngineName = "plain") -> HostTiming:
+    def throughput_of(law: Outputs, engine: EngineName = "plain") -> Throughput:
         small = timed(plan.small, law, plan.repeats, engine)
-        return HostTiming(law, small, timed(plan.large, law, plan.repeats, engine), engine)
+        return Throughput(law, small, timed(plan.large, law, plan.repeats, engine), engine)
 
     throughputs = (
         throughput("fixed 128"),

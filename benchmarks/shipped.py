@@ -1,9 +1,9 @@
-"""Make the profiles that come with slotstep, of public tables.
+"""Make the profiles that ship with slotstep from public tables.
 
     python -m benchmarks.shipped DATA [FOLDER]
 
-DATA is the folder of public data (its README names the sources); FOLDER is where the profiles go, by default where
-they are shipped from. The tables themselves are not shipped.
+DATA is the folder of public data (its README names the sources); FOLDER is where the profiles are written, by default
+where they ship from. The tables themselves are not shipped.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ METHOD = (
 
 
 def profiles(data: Path) -> list[Profile]:
-    """All that are shipped, made of the tables below `data`."""
+    """All shipped profiles, made from the tables below `data`."""
     folder = data / "profiles"
     made = []
     for name, (source, model, devices, about) in OPERATORS.items():
@@ -103,7 +103,7 @@ def profiles(data: Path) -> list[Profile]:
 
 
 def main() -> None:
-    """Write them."""
+    """Write the profiles."""
     folder = Path(sys.argv[2]) if len(sys.argv) > 2 else SHIPPED
     for made in profiles(Path(sys.argv[1])):
         path = write_text(folder / f"{made.name}.yaml", made.text())

@@ -78,9 +78,9 @@ def amplified(of: Sequence[Run], judged: Sequence[Judged], cost: Curve, delay: i
 
 
 def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> MeasuredRun:
-    """The requests of a run that were sent between two instants, by themselves, as a measured run to fit.
+    """The requests of a run that were sent between two instants, as a measured run to fit.
 
-    The engine is taken to be empty when the part begins; the first `unjudged` requests fill its cache and are not
+    The engine is assumed empty when the part begins; the first `unjudged` requests fill its cache and are not
     compared, and neither are the last of it (`MeasuredRun.settled`).
     """
     arrivals = pd.Series([request.arrival for request in run.made.requests])

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fidelity.shapes
 
-Steps of Llama-3.1-8B in bfloat16. Errors are of the shapes; shares of the data sheet are what the profiles come to.
+Steps of Llama-3.1-8B in bfloat16. Errors are of the shapes; shares of the data sheet are those of the profiles.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fidelity.tenants DATA [PROFILE.yaml]
 
-With a second argument the profile that is shipped is written there.
+With a second argument the shipped profile is written there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def runs(data: Path) -> list[Run]:
 
 
 def fitted(every: Sequence[Run]) -> LogFit:
-    """The fit to three of the runs; it sees nothing of the others."""
+    """The fit to three of the runs; it uses nothing of the others."""
     known = prior(architecture("qwen3-14b"), DEVICES["h100-sxm"])
     used = [run.measured_run() for run in every if run.name in FITTED]
     return fit(used, start=known.start, within=known.within, draws=100)
@@ -129,7 +129,7 @@ def shipped(found: LogFit, judged: Sequence[Judged]) -> Profile:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean of values that are there."""
+    """The mean of the values."""
     return sum(values) / len(values)
 
 

@@ -16,8 +16,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression, nnls
 
 from calibrate.compose.operators import ALL_REDUCE, Operators
-from calibrate.hardware.memory_plan import sized
-from calibrate.models.architecture import Architecture
+from calibrate.models.architecture import Architecture, dtype_bytes
 from calibrate.profiles.analytic import Efficiency, all_reduces_ns
 from calibrate.profiles.profile import Profile, profile
 from sim.cost.forms import Shape
@@ -120,7 +119,9 @@ def alone_in_a_block(rows: pd.DataFrame, weight: pd.Series[float]) -> float:
     """
     found = rows[rows["decodes"] == 1]
     if found.empty:
-        raise ValueError("attention: no step of a chunk and one decode; expected some, to know what a long one costs")
+        raise ValueError(
+            "attention: no step of a chunk and one decode; expected some, from which the cost of a long one is derived"
+        )
     smallest = found[(found["chunk"] == found["chunk"].min()) & (found["start"] == found["start"].min())]
     return float(lines(smallest, weight, "decodes", "context")["per_position"][0])
 
@@ -230,7 +231,7 @@ def composed_profile(
     `multiprocessors`: of a device; with it the cost of a long sequence among short ones is derived. Raises ValueError
     as `compose`, and for keys that a profile does not have.
     """
-    devices, size = int(about["tensor_parallel"]), sized(model.activation_dtype(str(about["dtype"])))
+    devices, size = int(about["tensor_parallel"]), dtype_bytes(model.activation_dtype(str(about["dtype"])))
     if link is not None and devices > 1:
         operators = with_all_reduces(operators, model, devices, link, size)
     heads = max(1, model.kv_heads // devices)

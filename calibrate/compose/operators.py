@@ -182,7 +182,7 @@ def summed(
     unit: float,
     once_in: str | None = None,
 ) -> pd.DataFrame:
-    """The operators of a file, summed over one step by its tokens (or sequences): columns `tokens` (`sequences`), `ns`.
+    """The operators of a file, summed over one step by tokens (or sequences): columns `tokens` (`sequences`), `ns`.
 
     `once_in`: only the operators that run once in that; None: all, but in a file with both not those that run by
     sequence. Raises ValueError for an operator that lacks some of the sizes: its sum would have fewer parts.

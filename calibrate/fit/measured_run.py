@@ -31,8 +31,8 @@ class MeasuredRun:
 
     name        what to call it
     measured    the requests that finished, in order of arrival: `id`, `rank` (place among all that were sent, from
-                0), `prompt` and `output` (tokens), `sent_s` (from any zero), and as far as measured `ttft_s`, `tpot_s`
-                and `e2e_s`, NaN where unknown
+                0), `prompt` and `output` (tokens), `sent_s` (from any zero), and as far as measured `ttft_s`,
+                `tpot_s` and `e2e_s`, NaN where unknown
     requests    how many requests were sent in all
     simulate    simulates it
     at_client   whether latencies count from sending at the client, so that the delay to the engine is part of them;
@@ -68,7 +68,7 @@ class MeasuredRun:
             return self.measured
         if self.measured["sent_s"].isna().all():
             raise ValueError(
-                f"{self.name}: when its requests were sent is not known, so no part of them can be told apart; "
+                f"{self.name}: when its requests were sent is not known, so no part of them can be selected; "
                 f"expected --first of at least {2 * self.requests}"
             )
         early = self.measured[self.measured["rank"] < first]

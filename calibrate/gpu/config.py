@@ -1,4 +1,4 @@
-"""How much the GPU script does: all of it on a GPU, a rehearsal on a CPU; and the requests that it replays."""
+"""The sizes of the GPU check, at full scale on a GPU and for a rehearsal on a CPU; and the requests to replay."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sim.request import SECOND, Request
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything.
+    """The sizes of every stage.
 
-    anchor  batch and context of the decode that the aims are about
+    anchor  batch and context of the decode that the aims are stated for
     rate    requests a second, for `lasts` seconds
     """
 
@@ -51,11 +51,11 @@ TINY = Scale(
 )  # fmt: skip
 SCALES = {"full": FULL, "tiny": TINY}
 MICRO = ModelShape("micro", 2, 128, 384, 4, 2, 32, 1000, dtype="float32", max_model_len=512)
-"""What the rehearsal runs, unless told otherwise."""
+"""The model of the rehearsal, unless one is given."""
 
 
 def anchor(scale: Scale) -> Point:
-    """The decode that the aims are about."""
+    """The decode that the aims are stated for."""
     batch, context = scale.anchor
     return Point("decode", (context,) * batch)
 

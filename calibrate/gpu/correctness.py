@@ -1,8 +1,8 @@
-"""Whether an engine on this device computes what it should, before anything of it is timed.
+"""Whether an engine on this device computes the right results, before anything of it is timed.
 
-Attention on a paged cache against float64; the same with one page of a table exchanged, which has to be noticed;
-and the whole engine: requests that are chunked, preempted, swapped and found in the cache get the tokens they get
-alone. Small on purpose: a minute on a GPU, seconds on a CPU.
+Attention on a paged cache against float64; the same with one page of a table exchanged, which has to be detected;
+and the whole engine: requests that are chunked, preempted, swapped and found in the cache get the tokens that they
+get alone. Small: a minute on a GPU, seconds on a CPU.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ from sim.service.clients import OpenLoop
 
 SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", max_model_len=512)
 TOLERANCE = {"float32": 2e-3, "bfloat16": 2e-2, "float16": 4e-3}
-"""Of attention, relative to the largest value: TF32 products on a GPU, and the rounding of the type."""
+"""Largest error of attention, relative to the largest value: TF32 products on a GPU, and rounding of the dtype."""
 SAME = 0.9
-"""Of a request's tokens, up to the first that differs: another batch may round a near tie to the other side, but a
-wrong page changes whatever comes after it."""
+"""Least share of a request's tokens before the first that differs: another batch may round a near tie differently,
+but a wrong page changes every later token.
+"""
 
 CheckResult = dict[str, Any]
 
 
 def check_attention(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> CheckResult:
-    """One backend against float64: decodes and chunks of lengths around the ends of pages; and a wrong table."""
+    """One backend against float64: decodes and chunks of lengths around the ends of pages; and with a wrong table."""
     shape, kind = SMALL, torch_dtype(dtype)
     told = random_inputs(
         [1, 1, 1, 5, 17], [15, 16, 33, 5, 40], heads=shape.heads, kv_heads=shape.kv_heads, head=shape.head_size,
@@ -70,7 +71,7 @@ def check_attention(backend: str, device: torch.device, dtype: DType, page_size:
 
 
 class Listener:
-    """An engine that hears the tokens of its requests."""
+    """An engine that records the tokens of its requests."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine
@@ -81,12 +82,12 @@ class Listener:
         return getattr(self.engine, name)
 
     def launch(self, step: Step) -> Any:
-        """Remember who is to get a token."""
+        """Record which requests yield."""
         self.yielding.append([row.request for row in step.rows if row.yields])
         return self.engine.launch(step)
 
     def collect(self, handle: Any) -> Outcome:
-        """Hear it."""
+        """Record the tokens."""
         outcome: Outcome = self.engine.collect(handle)
         for request, token in zip(self.yielding.pop(0), outcome.tokens, strict=True):
             self.tokens.setdefault(request, []).append(token)
@@ -94,9 +95,9 @@ class Listener:
 
 
 def check_engine(device: str, backend: str = "auto") -> list[CheckResult]:
-    """The tokens of six requests under pressure, on a small model in float32.
+    """The tokens of six requests under memory pressure, on a small model in float32.
 
-    Against those that each gets alone from the backend `torch`, without padding or captured graphs.
+    Compared with those that each request gets alone from the backend `torch`, without padding or captured graphs.
     """
     story = [
         Request(str(n), 0, 40 + n, 24 - n, blocks=(0, 1, n) if n % 2 else (9 + n, 19 + n, 29 + n), block_size=16)

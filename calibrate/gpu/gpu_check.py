@@ -43,7 +43,7 @@ from sim.service.clients import OpenLoop
 
 @dataclass
 class GpuCheck:
-    """One run of the script: where it writes, what it has found so far, and what broke."""
+    """One run of the script: where it writes, its results so far, and the stages that raised."""
 
     out: Path
     scale: Scale
@@ -53,7 +53,7 @@ class GpuCheck:
     broken: list[str] = field(default_factory=list)
 
     def stage(self, name: str, work: Callable[[], Any]) -> Any:
-        """Do one stage, write what it returns to NAME.json and the summary anew; what breaks is told, not raised."""
+        """Run one stage, write its result to NAME.json and the summary; an exception is recorded, not raised."""
         began = time.monotonic()
         print(f"{began - self.began:6.1f} s  {name}", flush=True)
         try:
@@ -70,12 +70,12 @@ class GpuCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether no stage broke and no check failed."""
+        """Whether no stage raised and no check failed."""
         return not self.broken and all(check["passed"] is not False for check in self.found.get("correctness") or ())
 
 
 def run(check: GpuCheck) -> bool:
-    """All stages, in the order in which they are worth having; whether all is well."""
+    """All stages, the most important first; whether all passed."""
     import torch
 
     from calibrate.decoder.engine.executor import device_of
@@ -112,7 +112,7 @@ def run(check: GpuCheck) -> bool:
 
 
 def runs(backend: str, device_type: str) -> bool:
-    """Whether a backend's kernels run here as they are: interpreted ones are not timed."""
+    """Whether a backend's kernels run natively here: interpreted ones are not timed."""
     return device_type == "cuda" or backend == "torch"
 
 
@@ -189,7 +189,7 @@ def validated(check: GpuCheck, engine: Any, fitted: Fitted) -> dict[str, Any]:
 
 
 def cached(tokens: Callable[[Request], array[int]]) -> Callable[[Request], array[int]]:
-    """The same, each prompt drawn once."""
+    """The same function with each prompt computed once."""
     known: dict[str, array[int]] = {}
 
     def look_up(request: Request) -> array[int]:
@@ -201,7 +201,7 @@ def cached(tokens: Callable[[Request], array[int]]) -> Callable[[Request], array
 
 
 def summary(check: GpuCheck) -> str:
-    """What was found so far beside what was aimed at, as Markdown."""
+    """The results so far beside their aims, as Markdown."""
     from calibrate.gpu.summary import markdown
 
     return markdown(check.found, check.scale.anchor, check.broken, time.monotonic() - check.began)

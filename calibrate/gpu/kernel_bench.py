@@ -1,6 +1,6 @@
-"""How fast attention alone reads its cache: each backend on the same decodes.
+"""The bandwidth of attention alone: each backend on the same decodes.
 
-Over several layers, so that nothing stays in a cache of the device. Times are of the device, on a GPU from a captured
+Over several layers, so that no cache of the device holds the data. Times are of the device, on a GPU from a captured
 graph where the backend allows, as in the engine; bytes are the keys and values that the rows attend to.
 """
 
@@ -30,7 +30,7 @@ def kernel_bench(
     contexts: Sequence[int],
     page_sizes: Sequence[int],
 ) -> list[dict[str, Any]]:
-    """Bytes a second of every backend at every batch, context and page size that the memory holds."""
+    """Bytes a second of every backend at every batch, context and page size for which there is memory."""
     stream: ExecutionStream = CudaStream(device) if device.type == "cuda" else CpuStream(1)
     cases = [(b, c, p) for p in page_sizes for b in batches for c in contexts]
     try:
@@ -78,7 +78,7 @@ def seconds_of(
     cache: Cache,
     batch: AttentionMetadata,
 ) -> float:
-    """Seconds that a backend takes for a layer, the median."""
+    """Median seconds that a backend takes for one layer."""
     _, attend = choose_attention(backend, shape, torch_dtype(dtype), device, len(batch.counts))
     attend.prepare(batch)
     layers = len(cache.data)
@@ -92,7 +92,7 @@ def seconds_of(
 
 
 def decodes(rows: int, context: int, page_size: int, device: torch.device) -> AttentionMetadata:
-    """So many decodes that attend to `context` positions each, in shuffled pages."""
+    """A batch of `rows` decodes that attend to `context` positions each, in shuffled pages."""
     width = -(-context // page_size)
     tables = torch.randperm(rows * width, generator=torch.Generator().manual_seed(0)).reshape(rows, width).int()
     return AttentionMetadata(

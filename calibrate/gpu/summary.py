@@ -1,4 +1,4 @@
-"""What the GPU script has found, beside what was aimed at, as Markdown. Knows the results by name, no device."""
+"""The results of the GPU check beside their aims, as Markdown. Reads results by name; uses no device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Found = Mapping[str, Any]
 
 
 def markdown(found: Found, anchor: tuple[int, int], broken: list[str], seconds: float) -> str:
-    """The summary of whatever stages there are."""
+    """The summary of the stages that have a result."""
     batch, context = anchor
     lines = ["# What was found", ""]
     machine = found.get("machine")
@@ -57,7 +57,7 @@ def kernels(found: Found, batch: int, context: int) -> list[tuple[str, str, str]
 
 
 def steps(found: Found, batch: int, context: int) -> list[tuple[str, str, str]]:
-    """The step of the anchor over the floor, and the errors of the fit."""
+    """The step of the anchor over the roofline bound, and the errors of the fit."""
     fit = found.get("fit")
     if not fit:
         return []

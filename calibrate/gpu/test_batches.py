@@ -1,6 +1,6 @@
-"""Paged batches to try attention on: random, in shuffled pages, and not a number wherever nothing belongs.
+"""Paged batches to test attention on: random, in shuffled pages, NaN in every place that holds no position.
 
-And what attention to them must give, written out in float64. Knows no backend.
+And the right output for them, computed in float64.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def random_inputs(
     device: torch.device | None = None,
     seed: int = 0,
 ) -> AttentionInputs:
-    """Rows that compute `counts` positions of sequences `spans` long, those that compute one first.
+    """Inputs of rows that compute `counts` positions of sequences `spans` long, those that compute one first.
 
-    Every place without a position holds NaN, and so does a page to which the unused ends of the tables point.
+    Every place without a position holds NaN, and so does the page that the unused ends of the tables point to.
     """
     draw = torch.Generator().manual_seed(seed)
     needed = [-(-span // page_size) for span in spans]

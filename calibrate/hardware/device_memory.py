@@ -38,11 +38,11 @@ def plan_memory(
     """Divide a fraction of the device's memory.
 
     A step computes at most `token_budget` positions and yields at most `slots` tokens; `capture_sizes` are the
-    batches whose decodes are captured, `workspace` what the attention backend keeps, `libraries` what others do, all
-    in bytes. Besides there are the rotary table, counted with the weights, the token ids of the requests, and one
-    page for padding. Without `pages`, as many as fit, but no more than all slots can use.
+    batches whose decodes are captured, `workspace` is the attention backend's and `libraries` that of libraries, in
+    bytes. The plan also has the rotary table, counted with the weights, the token ids of the requests, and one page
+    for padding. Without `pages`, as many as fit, but no more than all slots can use.
 
-    Raises CannotRun if there is not a page for every slot, or not as many as asked for.
+    Raises CannotRun if there is not a page for every slot, or not as many as requested.
     """
     tokens = (max(64, 2 * slots) + 64) * (max_model_len + 1) * 4
     page_bytes = page_size * shape.kv_bytes_per_token(dtype)
@@ -67,10 +67,10 @@ def plan_memory(
 
 
 def step_bytes(shape: ModelShape, dtype: DType, tokens: int, yields: int) -> int:
-    """Most bytes alive at once in a step of so many positions, of which so many bring a token.
+    """Most bytes alive at once in a step of `tokens` positions that yields `yields` tokens.
 
-    Beside residual stream and its norm: in the attention, projections, what is rotated in float32, and the answers;
-    in the MLP, gate and up, their product and its operands; at the end, scores, and their softmax in float32.
+    Beside the residual stream and its norm: in the attention, projections, what is rotated in float32, and the
+    output; in the MLP, gate and up, their product and its operands; at the end, logits, and their softmax in float32.
     """
     width = BYTES[dtype]
     heads = shape.query_width + 2 * shape.kv_width
@@ -82,7 +82,7 @@ def step_bytes(shape: ModelShape, dtype: DType, tokens: int, yields: int) -> int
 
 
 def host_bytes(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory this process may use on the host: what is there, or what its control group allows.
+    """Bytes of memory that this process may use on the host: what the machine has, or what its control group allows.
 
     `groups` is where the limits of a container's processes are found (Linux: memory.max of version 2, or
     memory/memory.limit_in_bytes of version 1); elsewhere there is none.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from calibrate.hardware.devices import GIB
-from calibrate.models.architecture import BYTES, Architecture
+from calibrate.models.architecture import Architecture, dtype_bytes
 
 OTHER = GIB // 2
 """Bytes for the driver's context, workspaces of libraries and what the allocator cannot use; an assumption."""
@@ -75,14 +75,15 @@ def capacity(
         raise ValueError(f"utilization is {utilization:g}; expected a number above 0 and up to 1")
     model.shared_by(tensor_parallel)
     cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
-    size = sized(dtype)
+    size = dtype_bytes(dtype)
     limit = memory * utilization
     weights = model.parameters * size / tensor_parallel
     block = 2 * model.hidden + 3 * widest(model) / tensor_parallel
     activations = (
-        token_budget * block * sized(model.activation_dtype(dtype)) + slots * model.vocabulary * 4 / tensor_parallel
+        token_budget * block * dtype_bytes(model.activation_dtype(dtype))
+        + slots * model.vocabulary * 4 / tensor_parallel
     )
-    page_bytes = model.kv_values(tensor_parallel) * sized(cache) * page_size
+    page_bytes = model.kv_values(tensor_parallel) * dtype_bytes(cache) * page_size
     plan = divided(limit, weights=weights, activations=activations, graphs=graphs, other=other, page_bytes=page_bytes)
     if not plan.pages:
         needed = (plan.planned + page_bytes) / GIB
@@ -95,7 +96,7 @@ def capacity(
 
 
 def hint(model: Architecture, limit: float, size: int) -> str:
-    """How many devices the weights alone take, in words."""
+    """The number of devices that the weights alone need, for a message."""
     return f"; the weights alone take at least {ceil(model.parameters * size / limit)} such devices"
 
 
@@ -103,10 +104,3 @@ def widest(model: Architecture) -> float:
     """Numbers of the widest layer between two matrix products, for each token."""
     routed = model.expert_width * model.experts_per_token + model.shared_width
     return max(model.intermediate if not model.experts or model.dense_layers else 0, routed)
-
-
-def sized(dtype: str) -> int:
-    """Bytes of a number; raises ValueError for an unknown dtype."""
-    if dtype not in BYTES:
-        raise ValueError(f"dtype is {dtype!r}; expected one of {', '.join(BYTES)}")
-    return BYTES[dtype]

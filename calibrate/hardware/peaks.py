@@ -1,6 +1,6 @@
-"""What a device can do at best, measured as steps are: bytes copied and read, and matrix products, a second.
+"""The peaks of a device, measured as steps are: bytes copied and read, and matrix products, a second.
 
-Run before an engine is opened: it takes what memory it finds. CPU figures are of one thread, by its CPU time.
+Run before an engine is opened: it allocates memory. CPU figures are of one thread, by its CPU time.
 """
 
 from __future__ import annotations

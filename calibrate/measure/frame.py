@@ -17,9 +17,10 @@ COLUMN = {clock: place + 1 for place, clock in enumerate(CLOCKS)}
 
 
 def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
-    """The points of a run_log's lines, a row each.
+    """The points of a measurement's lines, a row each.
 
-    Columns: those of `calibrate.fit.step_log`, and point, name, kind, held_out, n, mad_ns, low_ns, high_ns, doubt.
+    Columns: those of `calibrate.fit.step_log`, and point, name, kind, held_out, n, mad_ns, low_ns, high_ns, doubt
+    (half the interval over the median).
 
     Raises ValueError if the clock was not read, or nothing was measured.
     """
@@ -56,14 +57,14 @@ def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
 
 
 def drift_of(lines: Sequence[dict[str, Any]], clock: str) -> Drift:
-    """How the control drifted, by one clock."""
+    """The drift of the control point, by one clock."""
     looks = [line for line in lines if line["kind"] == CONTROL]
     medians = [float(np.median(on(line["samples"], clock))) for line in looks]
     return drift([line["at"] for line in looks], medians)
 
 
 def contention(lines: Sequence[dict[str, Any]]) -> float | None:
-    """Wall time over CPU time of the thread that computes, the median of all samples; None where there is none."""
+    """Wall time over CPU time of the thread that computes, the median of all samples; None without CPU time."""
     samples = [sample for line in lines for sample in line.get("samples", ()) if sample[COLUMN["cpu"]]]
     if not samples:
         return None

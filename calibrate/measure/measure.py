@@ -1,7 +1,7 @@
-"""A whole measurement of one engine: its ceilings, the grid in rounds, then what is least known; into a folder.
+"""A whole measurement of one engine into a folder: its ceilings, the grid in rounds, then the least certain points.
 
-Every stage has its deadline, and what is measured is in the folder at once: a run that is killed, or out of time,
-goes on when it is started again. Knows no command line.
+Every stage has its deadline, and each sample is in the folder at once: a run that was killed, or ran out of time,
+continues when it is started again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from calibrate.measure.step_timer import StepTimer
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """The extent of a measurement.
 
     batch, tokens  the largest step: rows, and positions
     rounds         visits of every point, at most
     steps          timed steps of a visit
     ragged         points held out
-    factor         between neighbours of the grid (4 between contexts, sizes and starts for 2)
-    seconds        for everything; the rounds get three quarters of it, what is left goes where it is needed
-    extra          visits there at most; None: as many as there is time for
+    factor         between neighbours of the grid (squared between contexts, sizes and starts)
+    seconds        for all of it; the rounds get three quarters, the rest goes to the least certain points
+    extra          visits of these at most; None: as many as there is time for
     """
 
     batch: int
@@ -59,10 +59,14 @@ def measure(
     say: Callable[[str], None] = lambda _: None,
     beside: Sequence[Point] = (),
 ) -> RunLog:
-    """Measure an engine into `folder`, or go on with it; returns the run_log, closed.
+    """Measure an engine into `folder`, or continue there; returns the log, closed.
 
-    `clock` is the one by which points that are predicted badly are found, `beside` are points beside the grid. Raises
-    ValueError for a folder of something else, and for a plan with which nothing can be measured.
+    ceilings    measures the peaks of the device, if they are not in the log
+    read_state  is called at each measurement of the control point (clocks, power)
+    clock       by which poorly predicted points are found
+    beside      points in addition to the grid
+
+    Raises ValueError for the folder of another measurement, and for a plan with which nothing can be measured.
     """
     began = time.monotonic()
     sampling = prepared(engine, vocabulary, about, folder, plan, read_state=read_state, say=say)
@@ -98,7 +102,7 @@ def prepared(
     points = grid(limits, plan.factor)
     if not any(point.kind == "decode" for point in points) or not any(point.kind == "chunk" for point in points):
         raise ValueError(
-            f"{len(timer.numbers)} pages and {limits.max_model_len} positions hold no grid; expected more"
+            f"{len(timer.numbers)} pages and {limits.max_model_len} positions are too few for a grid; expected more"
         )
     written = {
         "plan": {key: value for key, value in asdict(plan).items() if key not in ("seconds", "rounds", "extra")}
@@ -124,14 +128,14 @@ def middle(points: list[Point]) -> Point:
 
 
 def until(visits: Iterator[None], deadline: float) -> None:
-    """Visit until there is nothing more to visit, or time is up."""
+    """Advance the visits until there are none left or the deadline has passed."""
     for _ in visits:
         if time.monotonic() >= deadline:
             return
 
 
 def visits_by_point(run_log: RunLog, sampling: SamplingPlan[Any]) -> dict[str, int]:
-    """How often every point of the grid that the device has room for was visited."""
+    """The number of visits of every point of the grid that was not skipped for lack of memory."""
     counts = {point.name: 0 for point in sampling.points if point.name not in sampling.skipped}
     for line in run_log.of("visit"):
         if line["name"] in counts:

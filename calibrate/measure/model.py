@@ -1,4 +1,4 @@
-"""A named model measured on a device: the engine opened for it, and what the record says of both."""
+"""A named model measured on a device: the engine opened for it, and the description of both in the log."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def measure_model(
     plan: Plan,
     say: Callable[[str], None] = lambda _: None,
 ) -> RunLog:
-    """Measure a model into a folder, or go on with it; the ceilings of the device first, while its memory is free.
+    """Measure a model into a folder, or continue there; the ceilings of the device first, while its memory is free.
 
-    Raises CannotRun, one line, for whatever keeps the engine from running, and ValueError as `measure`.
+    Raises CannotRun, one line, if the engine cannot run, and ValueError as `measure`.
     """
     try:
         shape = model_shape(model)
@@ -45,7 +45,7 @@ def measure_model(
 
 
 def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
-    """What the device of some options can do. Raises CannotRun without torch or the device."""
+    """The measured peaks of the device of some options. Raises CannotRun without torch or the device."""
     try:
         from calibrate.decoder.engine.executor import device_of
         from calibrate.hardware.peaks import ceilings
@@ -57,7 +57,7 @@ def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
 
 
 def on_gpu(device: str) -> bool:
-    """Whether a device of this name is a GPU; where there is no torch, that is for the engine to say."""
+    """Whether a device of this name is a GPU; False without torch, so that opening the engine reports it."""
     try:
         import torch
     except ImportError:

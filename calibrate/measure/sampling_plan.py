@@ -1,8 +1,8 @@
-"""When which point is measured, and how often: rounds in random order, a control, then where it is needed most.
+"""When which point is measured, and how often: random rounds, a control point, then the least certain points.
 
-Every round visits every point once, in an order of its own, so that a slow change of the device falls on all alike. A
-control between the visits tells whether there was one. What time is left goes where a fit without a point predicts
-it worst: to that point, or to a new one beside it. Knows neither what a step costs nor when the deadline is.
+Every round visits every point once, in an order of its own, so that a slow change of the device affects all alike. A
+control point between the visits shows whether there was one. The remaining time goes to the points that a fit without
+them predicts worst, and to new ones beside them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ WARM_UP = 1
 
 
 class SamplingPlan(Generic[Handle]):
-    """Visits of `points` and of `held_out` on a timer, written to a run_log; those in it already are not made again.
+    """Visits of `points` and of `held_out`, written to a log; those that are in it already are not repeated.
 
-    steps     timed steps of a visit
-    every     visits between two looks at the control
-    look      is called with each look at the control; what it returns is written with it (clocks, power)
+    control     the point that is measured again and again, to see the device change
+    steps       timed steps of a visit
+    every       visits between two measurements of the control point
+    read_state  is called at each of these; its result is written with them (clocks, power)
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class SamplingPlan(Generic[Handle]):
         self.began = time.monotonic() - max((line["at"] for line in run_log.lines if "at" in line), default=0.0)
 
     def rounds(self, count: int) -> Iterator[None]:
-        """So many rounds; a step of this iterator is a visit."""
+        """`count` rounds; each step of this iterator is a visit."""
         visits = 0
         for number in range(count):
             order = [*self.points, *self.held_out]
@@ -76,10 +77,10 @@ class SamplingPlan(Generic[Handle]):
         self.measure_control()
 
     def adapt(self, error: Callable[[], dict[str, float]], batch: int = 4) -> Iterator[None]:
-        """Without end: the points of which `error` (relative, by name) says the most, and new ones beside them.
+        """Without end: the points with the largest `error` (relative, by name), and new ones beside them.
 
-        A point that was visited again counts for less each time: where a fit has to extrapolate, looking again
-        changes nothing.
+        A point counts for less each time it was visited again: where a fit has to extrapolate, more samples do not
+        help.
         """
         number = 1 + max((line["round"] for line in self.run_log.of("visit")), default=0)
         again: dict[str, int] = {}
@@ -112,7 +113,7 @@ class SamplingPlan(Generic[Handle]):
         return None
 
     def visit(self, point: Point, number: int) -> None:
-        """Measure a point once; if the device has no room for it, say so and never try again."""
+        """Measure a point once; if the device has no memory for it, record that and never try again."""
         try:
             samples = self.timer.run(point, WARM_UP + self.steps)[WARM_UP:]
         except OutOfMemory as error:
@@ -131,7 +132,7 @@ class SamplingPlan(Generic[Handle]):
         )
 
     def measure_control(self) -> None:
-        """Look at the control."""
+        """Measure the control point."""
         samples = self.timer.run(self.control, WARM_UP + self.steps)[WARM_UP:]
         self.run_log.write(
             kind=CONTROL,

@@ -145,7 +145,7 @@ LLAMA_3_1 = RopeScaling(factor=8.0, low_factor=1.0, high_factor=4.0, original=81
 
 
 def published(name: str, **besides: Any) -> ModelShape:
-    """A model of `calibrate.models.registry`, with what its config.json states besides its sizes."""
+    """A model of `calibrate.models.registry`, with the other keys of its config.json."""
     return ModelShape(**asdict(MODELS[name]), **besides)
 
 

@@ -80,7 +80,7 @@ def from_config(config: Any) -> Architecture:
 
 
 def published_dtype(config: Mapping[str, Any]) -> str:
-    """The dtype of the weights: that of the config, or of its quantisation; empty if it states none.
+    """The dtype of the weights: that of the config, or of its quantisation; empty: not stated.
 
     Raises ValueError for a quantisation other than to 8 bits.
     """
@@ -94,7 +94,7 @@ def published_dtype(config: Mapping[str, Any]) -> str:
 
 
 def refuse(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for what is no decoder of attention alone."""
+    """Raise ValueError for a model that is not a decoder of attention alone."""
     if config.get("is_encoder_decoder"):
         raise ValueError("is_encoder_decoder is true; expected a decoder")
     kinds = config.get("layer_types") or []
@@ -106,7 +106,7 @@ def refuse(config: Mapping[str, Any]) -> None:
 
 
 def dense(config: Mapping[str, Any], layers: int) -> int:
-    """How many layers of a mixture are dense: the first ones, those listed, or all but every so many."""
+    """How many layers of a mixture are dense: the first ones, those listed, or all but every n-th."""
     step = first(config, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq") or 1
     listed = config.get("mlp_only_layers") or []
     skipped = first(config, "first_k_dense_replace")
@@ -126,12 +126,12 @@ def windowed(config: Mapping[str, Any], layers: int) -> int:
 
 
 def first(config: Mapping[str, Any], *keys: str) -> int:
-    """The first of these keys that is given and not null, as a whole number; 0 if none is."""
+    """The first of these keys that is present and not null, as a whole number; 0 if none is."""
     return next((whole(config, key) for key in keys if config.get(key) is not None), 0)
 
 
 def whole(config: Mapping[str, Any], key: str) -> int:
-    """A whole number of a config; raises ValueError if it is missing or none."""
+    """A whole number of a config; raises ValueError if it is missing or not one."""
     found = config.get(key)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise ValueError(f"{key} is {found!r}; expected a whole number")

@@ -41,7 +41,7 @@ MODELS: Mapping[str, Architecture] = {
 def architecture(model: str) -> Architecture:
     """The sizes of a named model, or in a config.json, or in a folder that holds one.
 
-    Raises ValueError, one line, for what is neither, with the nearest name.
+    Raises ValueError, one line with the nearest name, for anything else.
     """
     if model in MODELS:
         return MODELS[model]

@@ -1,7 +1,7 @@
-"""From the scheduler's batches to an engine's steps: whose rows, in which pages, and which pages move.
+"""From the scheduler's batches to an engine's steps: the rows, their pages, and the pages that are swapped.
 
-One allocator: the pool says which pages a sequence holds, and the engine uses those numbers. Pages that a swap frees
-are copied to the host by the next step, before anything overwrites them. Knows no model and no clock.
+There is one allocator: the pool assigns pages to sequences, and the engine uses its numbers. Pages that a swap frees
+are copied to the host by the next step, before anything overwrites them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sim.request import Request, Sequence
 
 
 class BatchAdapter(Generic[Handle]):
-    """Runs the batches of `scheduler` on `engine`; `prompts` says which tokens a request begins with.
+    """Runs the batches of `scheduler` on `engine`; `prompts` gives the tokens that a request begins with.
 
-    Raises CannotRun for a pool or a scheduler that the engine cannot follow.
+    Raises CannotRun for a pool or a scheduler that the engine does not support.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class BatchAdapter(Generic[Handle]):
         return self.engine.launch(step)
 
     def collect(self, handle: Handle) -> Outcome:
-        """Wait for the oldest batch in flight; what it brought."""
+        """Wait for the oldest batch in flight; its results."""
         return self.engine.collect(handle)
 
     def forget(self, seq: Sequence) -> None:
-        """A sequence has ended; the engine hears of it once the scheduler has let go of it."""
+        """Note that a sequence has ended; the engine is told once the sequence has left the batch."""
         self.ended.append(seq)
         self.host_free += self.on_host.pop(seq.index, ())
 
     def close(self) -> None:
-        """Nothing runs any more: the engine forgets every request."""
+        """End every remaining request of the engine, when nothing runs any more."""
         self.end_finished()
 
     def step(self, batch: Batch) -> Step:
@@ -90,7 +90,7 @@ class BatchAdapter(Generic[Handle]):
         return Step(tuple(rows), tuple(swap_out), tuple(swap_in))
 
     def pages_that_leave(self) -> list[tuple[int, int]]:
-        """(device page, host page) of those whom the plan has swapped out; raises CannotRun if the host is full."""
+        """(device page, host page) of the sequences that the plan swapped out; CannotRun if the host is full."""
         leaving: list[tuple[int, int]] = []
         released, self.pool.numbers.released = self.pool.numbers.released, []
         for seq, table in released if self.scheduler.swap else ():
@@ -103,7 +103,7 @@ class BatchAdapter(Generic[Handle]):
         return leaving
 
     def end_finished(self) -> None:
-        """The engine forgets those who have ended and left the batch."""
+        """End the engine's requests of sequences that have ended and left the batch."""
         staying = []
         for seq in self.ended:
             if seq.serial in self.scheduler.running:

@@ -36,7 +36,7 @@ from calibrate.models.weights import load_weights, random_weights
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A launched step: its pending job, its rows as they run, and the place of each yielding row among the results."""
+    """A launched step: its pending job, its rows as they run, and each yielding row's place among the results."""
 
     pending: Pending
     batch: int

@@ -78,7 +78,7 @@ class SyntheticEngine:
         """A request with this prompt; only its length is kept."""
         if len(prompt) >= self.max_model_len:
             raise ValueError(
-                f"request {request} has a prompt of {len(prompt)} tokens; the longest is {self.max_model_len}"
+                f"request {request} has a prompt of {len(prompt)} tokens; expected fewer than {self.max_model_len}"
             )
         if request in self.known:
             raise ValueError(f"request {request} has begun already")
@@ -105,7 +105,7 @@ class SyntheticEngine:
         """Set the clock to the end of the step; every token is 0."""
         number, lasts, end, step = handle
         if self.flying.popleft() != number:
-            raise ValueError("steps are collected in the order of their launches")
+            raise ValueError("collected out of order; expected the order of the launches")
         self.clock.sleep_until(end)
         return Outcome(tuple(0 for row in step.rows if row.yields), lasts, lasts, len(step.rows))
 
@@ -121,15 +121,15 @@ class SyntheticEngine:
         for row in step.rows:
             end = row.start + row.count
             if row.request not in self.known or row.count < 1 or end > self.known[row.request]:
-                raise ValueError(f"{row}: nothing is known of these positions")
+                raise ValueError(f"{row}: these positions are not known")
             if row.yields != (end == self.known[row.request]):
-                raise ValueError(f"{row}: yields exactly if it computes the last known position")
+                raise ValueError(f"{row}: expected to yield if and only if it computes the last known position")
             held = row.pages[: -(-end // self.page_size)]
             if len(held) * self.page_size < end or len(set(held)) < len(held):
                 raise ValueError(f"{row}: too few pages, or one twice")
             new = set(held[row.start // self.page_size :])
             if new & written or not all(0 <= page < self.pages for page in held):
-                raise ValueError(f"{row}: writes into a page that is another row's, or not there")
+                raise ValueError(f"{row}: writes into a page that another row writes, or that does not exist")
             written |= new
             if row.count > 1 or row.start < max(self.prompt[row.request], self.peak[row.request]):
                 shape.add_chunk(row.start, row.count)

@@ -81,7 +81,7 @@ def test_a_mixture_reads_the_experts_that_its_tokens_touch() -> None:
 
 def test_a_window_needs_the_mean_context() -> None:
     windowed = architecture("mistral-7b")
-    with pytest.raises(ValueError, match="layers with a window of 4096; expected the mean context besides"):
+    with pytest.raises(ValueError, match="layers with a window of 4096; expected the mean context in addition"):
         roofline(windowed, ROUND)
     whole = roofline(windowed, ROUND, context=4096).per_context_token
     assert roofline(windowed, ROUND, context=16384).per_context_token == pytest.approx(whole / 4)
