@@ -108,9 +108,9 @@ def carry_out(plan: Plan, say: Callable[[str], None]) -> Findings:
         return Throughput(law, small, timed(plan.large, law, plan.repeats, engine), engine)
 
     throughputs = (
-        throughput("fixed 128"),
-        throughput("lognormal 200"),
-        *(throughput("fixed 128", engine) for engine in PRESET_PER_S),
+        throughput_of("fixed 128"),
+        throughput_of("lognormal 200"),
+        *(throughput_of("fixed 128", engine) for engine in PRESET_PER_S),
     )
     huge = timed(plan.huge, "fixed 128", 1) if plan.huge else None
     return Findings(throughputs, huge, ratio(plan.stepped, say))

@@ -120,7 +120,7 @@ def alone_in_a_block(rows: pd.DataFrame, weight: pd.Series[float]) -> float:
     found = rows[rows["decodes"] == 1]
     if found.empty:
         raise ValueError(
-            "attention: no step of a chunk and one decode; expected some, from which the cost of a long one is derived"
+            "attention: no step of a chunk and one decode; expected some, to derive the cost of a long one"
         )
     smallest = found[(found["chunk"] == found["chunk"].min()) & (found["start"] == found["start"].min())]
     return float(lines(smallest, weight, "decodes", "context")["per_position"][0])

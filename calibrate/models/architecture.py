@@ -195,7 +195,7 @@ class Architecture:
 
 
 def from_mapping(given: Mapping[str, Any]) -> Architecture:
-    """The sizes in a mapping by our names, as a profile has them; raises ValueError for an unknown or missing size."""
+    """The sizes in a mapping by our names, as a profile has them; raises ValueError for an unknown or missing one."""
     known = {field.name for field in fields(Architecture)}
     if unknown := [key for key in given if key not in known]:
         raise ValueError(f"{unknown[0]}: unknown size; known are {', '.join(sorted(known))}")

@@ -123,13 +123,13 @@ class SyntheticEngine:
             if row.request not in self.known or row.count < 1 or end > self.known[row.request]:
                 raise ValueError(f"{row}: these positions are not known")
             if row.yields != (end == self.known[row.request]):
-                raise ValueError(f"{row}: expected to yield if and only if it computes the last known position")
+                raise ValueError(f"{row}: yields exactly if it computes the last known position")
             held = row.pages[: -(-end // self.page_size)]
             if len(held) * self.page_size < end or len(set(held)) < len(held):
                 raise ValueError(f"{row}: too few pages, or one twice")
             new = set(held[row.start // self.page_size :])
             if new & written or not all(0 <= page < self.pages for page in held):
-                raise ValueError(f"{row}: writes into a page that another row writes, or that does not exist")
+                raise ValueError(f"{row}: writes into a page that is another row's, or does not exist")
             written |= new
             if row.count > 1 or row.start < max(self.prompt[row.request], self.peak[row.request]):
                 shape.add_chunk(row.start, row.count)
