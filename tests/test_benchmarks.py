@@ -36,8 +36,15 @@ def test_json_holds_every_case_with_its_counts(capsys: pytest.CaptureFixture[str
     main(["--json"], TINY)
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert [(pace["small"]["requests"], pace["large"]["requests"]) for pace in found["paces"]] == [(50, 150)] * 4
-    assert [pace["engine"] for pace in found["paces"]] == ["plain", "plain", "vllm, cache off", "vllm, cache on"]
+    assert [(each["small"]["requests"], each["large"]["requests"]) for each in found["throughputs"]] == [
+        (50, 150)
+    ] * 4
+    assert [each["engine"] for each in found["throughputs"]] == [
+        "plain",
+        "plain",
+        "vllm, cache off",
+        "vllm, cache on",
+    ]
     assert found["huge"] is None
     ratio = found["ratio"]
     assert ratio["macro"]["steps"] == ratio["stepped"]["steps"] >= 40 * 800 / 256

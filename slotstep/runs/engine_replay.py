@@ -93,7 +93,7 @@ def opened(
                 clock,
                 pages + spare_pages,
                 size,
-                longest=max_model_len,
+                max_model_len=max_model_len,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
@@ -106,7 +106,7 @@ def opened(
             host_pages=host,
             slots=scenario.engine.slots,
             token_budget=scenario.engine.token_budget,
-            longest=max_model_len,
+            max_model_len=max_model_len,
             seed=scenario.seed,
             **options,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrate.hardware.devices import device as known_device
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import Efficiency, from_shapes
 from calibrate.profiles.profile import Profile, named, read
 from slotstep.scenario.cost import is_file
@@ -28,7 +28,7 @@ def of_shape(model: str, device: str, *, efficiency: dict[str, float], **setting
     Raises ValueError, one line, for a model or device that is not known and for one that does not fit the other.
     """
     return from_shapes(
-        anatomy(model),
+        architecture(model),
         known_device(device),
         name=f"{model} on {device}",
         date="computed when used",

@@ -27,7 +27,7 @@ from traces.errors import BadInput
 from traces.reading import registry, step_logs
 
 if TYPE_CHECKING:
-    from calibrate.fit.measured_run import Cell
+    from calibrate.fit.measured_run import MeasuredRun
     from sim.cost.forms import Curve
     from sim.log.events import EventLog
     from sim.request import Nanoseconds
@@ -78,9 +78,9 @@ class Run:
         """The logs of a simulated run, one a replica."""
         return self.at(cost, delay).result(first).logs
 
-    def for_fit(self) -> Cell:
+    def for_fit(self) -> MeasuredRun:
         """The run as `calibrate` takes it: who ended well, by arrival. Raises BadInput if nobody did."""
-        from calibrate.fit.measured_run import Cell
+        from calibrate.fit.measured_run import MeasuredRun
 
         frame = self.frame[(self.frame["status"] == "ok") & self.frame["e2e_s"].notna()]
         frame = frame[frame["replayed"]].sort_values("rank", kind="stable")
@@ -94,7 +94,7 @@ class Run:
             "output",
             *(name for name in ("ttft_s", "tpot_s", "e2e_s") if name in frame),
         ]
-        return Cell(
+        return MeasuredRun(
             self.name, frame[columns].reset_index(drop=True), len(self.made.requests), self.simulate, self.at_client
         )
 

@@ -49,7 +49,7 @@ def held(run: Run) -> Held:
         },
         "metrics": compare.errors(pairs) | ({"itl_s": itl(run, result, gaps["tokens"])} if gaps["tokens"] else {}),
         "gaps_between": {what: len(names) for what, names in gaps.items()},
-        **compare.pace(measured, predicted),
+        **compare.throughput(measured, predicted),
         "by_load": compare.by_load(pairs),
     }
     return Held(run.name, pairs, compare.series(measured, predicted), content)

@@ -15,7 +15,7 @@ from slotstep.cli.params import About, AsJson, OptionalProfileFile, Prompts, Set
 
 if TYPE_CHECKING:
     from calibrate.fit.from_log import LogFit
-    from calibrate.fit.prior import Prior
+    from calibrate.fit.initial import Prior
     from calibrate.profiles.profile import Profile
     from slotstep.validation.measured_runs import Run
 
@@ -90,7 +90,7 @@ def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
 
     Raises BadInput for a device that has no rate in the dtype, and for devices that its heads cannot be dealt out to.
     """
-    from calibrate.fit.prior import prior
+    from calibrate.fit.initial import prior
     from traces.errors import BadInput
 
     known = text.known_shapes(of)
@@ -159,7 +159,7 @@ def log_profile(
         others = f"; all terms but {', '.join(found.free)} are those of profile {kept.name}, {kept.sha256}"
         missing = [each for each in kept.content["not_included"] if "host" not in each or "host" not in found.free]
     turns = {} if runs[0].prompts is None else {"prompts_sent_in_turn": runs[0].prompts}
-    used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "cell"])]
+    used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "run"])]
     made = provenance.profile(
         found.cost,
         of,

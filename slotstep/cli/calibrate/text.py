@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from calibrate.fit.from_steps import StepFit
     from calibrate.fit.identifiability import Identified
     from calibrate.hardware.devices import Device
-    from calibrate.models.architecture import Anatomy
+    from calibrate.models.architecture import Architecture
     from calibrate.profiles.profile import Profile
     from sim.cost.forms import Curve
 
 
-def known_shapes(of: Mapping[str, Any]) -> tuple[Anatomy, Device] | None:
+def known_shapes(of: Mapping[str, Any]) -> tuple[Architecture, Device] | None:
     """The model and the device that `--about` names, if their shapes are known, and dtype and devices given."""
     from calibrate.hardware.devices import DEVICES
     from calibrate.models.architecture import BYTES
@@ -60,7 +60,7 @@ def error_table(errors: pd.DataFrame) -> Any:
     heads = [f"{metric.removesuffix('_s').upper()} {statistic}" for metric, statistic in columns]
     right = [Column(name, justify="right", no_wrap=True) for name in ("n", *heads)]
     table = Table(Column("run", overflow="fold"), Column("part", no_wrap=True), *right, box=box.SIMPLE)
-    for (run, part), rows in errors.groupby(["cell", "part"], sort=False):
+    for (run, part), rows in errors.groupby(["run", "part"], sort=False):
         known = rows.set_index(["metric", "statistic"])["error"]
         cells = [f"{known[column]:+.1%}" if column in known.index else "" for column in columns]
         table.add_row(str(run), str(part), f"{rows['n'].max():,}", *cells)

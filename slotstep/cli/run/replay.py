@@ -63,7 +63,7 @@ def replay(
         with Meter(f"replay on {there.about['device']}", len(made.requests)) as meter:
             result, replayed = engine_replay.run(loaded, there, made, pacing=clock, progress=meter)
         about = {"clock": "its own" if there.clock else clock, **there.about}
-    told = about | replayed.pace.summary() | {"contention": replayed.contention}
+    told = about | replayed.timing.summary() | {"contention": replayed.contention}
     if out is not None:
         from reports import files
 

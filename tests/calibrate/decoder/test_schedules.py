@@ -15,7 +15,7 @@ from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import Row, Step
 from calibrate.models.decoder_shape import ModelShape
 
-SHAPE = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", longest=256)
+SHAPE = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", max_model_len=256)
 PAGE, PAGES, HOST = 8, 60, 24
 PROMPTS = [[(31 * n + 7 * request) % 320 for n in range(3 + 11 * request)] for request in range(5)]
 OUTPUT = 10
@@ -24,7 +24,7 @@ OUTPUT = 10
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Executor]:
     options = EngineOptions(
-        device="cpu", page_size=PAGE, pages=PAGES, host_pages=HOST, slots=5, token_budget=64, longest=96, seed=5
+        device="cpu", page_size=PAGE, pages=PAGES, host_pages=HOST, slots=5, token_budget=64, max_model_len=96, seed=5
     )
     with open_engine(SHAPE, options) as opened:
         yield opened

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from calibrate.models.architecture import Anatomy, from_mapping
+from calibrate.models.architecture import Architecture, from_mapping
 from calibrate.models.hf_config import from_config
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 
 PUBLISHED = {
     "llama-3.1-8b": 8.03e9,
@@ -31,36 +31,36 @@ ACTIVE = {"qwen3-30b-a3b": 3.3e9, "mixtral-8x7b": 12.9e9, "deepseek-v3": 37e9}
 
 @pytest.mark.parametrize(("name", "parameters"), PUBLISHED.items())
 def test_the_named_models_weigh_what_their_makers_say(name: str, parameters: float) -> None:
-    assert anatomy(name).parameters == pytest.approx(parameters, rel=0.005)
+    assert architecture(name).parameters == pytest.approx(parameters, rel=0.005)
 
 
 @pytest.mark.parametrize(("name", "parameters"), ACTIVE.items())
 def test_a_token_takes_as_many_parameters_as_their_makers_say(name: str, parameters: float) -> None:
-    model = anatomy(name)
+    model = architecture(name)
     both_tables = 2 * model.head
     assert model.multiplied + both_tables == pytest.approx(parameters, rel=0.02)
 
 
 def test_keys_and_values_by_hand() -> None:
-    assert anatomy("llama-3.1-8b").kv_values() * 2 == 131072
-    assert anatomy("llama-3.1-8b").kv_values(4) * 2 == 131072 / 4
-    assert anatomy("qwen3-30b-a3b").kv_values(8) == 2 * 48 * 128  # four heads on eight devices: each has one
-    assert anatomy("deepseek-v3").kv_values() == anatomy("deepseek-v3").kv_values(8) == 61 * (512 + 64)
+    assert architecture("llama-3.1-8b").kv_values() * 2 == 131072
+    assert architecture("llama-3.1-8b").kv_values(4) * 2 == 131072 / 4
+    assert architecture("qwen3-30b-a3b").kv_values(8) == 2 * 48 * 128  # four heads on eight devices: each has one
+    assert architecture("deepseek-v3").kv_values() == architecture("deepseek-v3").kv_values(8) == 61 * (512 + 64)
 
 
 def test_a_window_is_read_as_far_as_it_reaches() -> None:
-    half = Anatomy("half", 4, 64, 128, 4, 2, 16, 1000, window=100, windowed_layers=2)
+    half = Architecture("half", 4, 64, 128, 4, 2, 16, 1000, window=100, windowed_layers=2)
     assert half.kv_share(100) == 1.0
     assert half.kv_share(400) == pytest.approx(0.5 + 0.5 * 100 / 400)
 
 
 def test_experts_touched_on_average() -> None:
-    mixture = anatomy("mixtral-8x7b")
+    mixture = architecture("mixtral-8x7b")
     assert mixture.experts_touched(1) == pytest.approx(2)
     assert mixture.experts_touched(2) == pytest.approx(8 * (1 - (6 / 8) ** 2))
     assert mixture.experts_touched(1000) == pytest.approx(8)
     assert mixture.read(1) < mixture.read(8) < mixture.read(1000) == pytest.approx(mixture.parameters, rel=0.01)
-    assert anatomy("llama-3.1-8b").read(1) == anatomy("llama-3.1-8b").read(1000)
+    assert architecture("llama-3.1-8b").read(1) == architecture("llama-3.1-8b").read(1000)
 
 
 DENSE = {
@@ -91,11 +91,11 @@ LATENT = {
 
 def test_a_config_is_read(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**DENSE, "model_type": "llama"}))
-    read = anatomy(str(tmp_path))
-    assert read.parameters == anatomy("llama-3.1-8b").parameters
+    read = architecture(str(tmp_path))
+    assert read.parameters == architecture("llama-3.1-8b").parameters
     assert read.name == "llama"
     (tmp_path / "copy.json").write_text(json.dumps({**DENSE, "_name_or_path": "someone/a-model"}))
-    assert anatomy(str(tmp_path / "copy.json")).name == "someone/a-model"
+    assert architecture(str(tmp_path / "copy.json")).name == "someone/a-model"
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_an_unknown_model_names_the_nearest() -> None:
     with pytest.raises(
         ValueError, match=r"model llama-3\.1-8: unknown, and no such file; did you mean llama-3\.1-8b\?"
     ):
-        anatomy("llama-3.1-8")
+        architecture("llama-3.1-8")
