@@ -1,7 +1,7 @@
-"""How much a scenario may ask for before somebody has to say that it is meant: `--yes`, or `allow_large=True`.
+"""Limits on the size of a run, lifted by `--yes` or `allow_large=True`.
 
-The limits are far above what finishes within seconds and far below what never ends; docs/scenario.md has them as a
-table. What is known before a run is refused before it; the rest bounds the run (`sim.service.bounds`). Runs nothing.
+A run within them ends in minutes; they are listed in docs/scenario.md. What is known beforehand is refused before the
+run; the rest stops the run (`sim.service.bounds`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RUN = Bounds(steps=MOST_STEPS, batches=10_000_000, retries=300_000, failures=50_
 
 
 def check(scenario: Scenario) -> None:
-    """Raise TooLarge for a key that alone asks for too much, before anything is made of it."""
+    """Raise TooLarge for a single key that is too large, before anything is built."""
     if scenario.allow_large:
         return
     with scenario.blamed(""):
@@ -50,7 +50,7 @@ def check(scenario: Scenario) -> None:
 
 
 def check_replay(scenario: Scenario) -> None:
-    """Raise TooLarge for more pages than can be numbered."""
+    """Raise TooLarge for more pages than a replay can number."""
     pages = scenario.engine.pages
     if pages > MOST_NUMBERED and not scenario.allow_large:
         with scenario.blamed(""):
@@ -58,13 +58,13 @@ def check_replay(scenario: Scenario) -> None:
 
 
 def check_runs(what: str, runs: int, allow_large: bool) -> None:
-    """Raise TooLarge for more runs, of `what`, than anybody would wait for."""
+    """Raise TooLarge for too many runs; `what` begins the message."""
     if runs > MOST_RUNS and not allow_large:
         raise TooLarge(f"{what}: {runs:,} runs", MOST_RUNS)
 
 
 def check_requests(scenario: Scenario, requests: Sequence[Request]) -> None:
-    """Raise TooLarge for requests that are too many, or that bring too much work if they fit the engine at all."""
+    """Raise TooLarge for too many requests, and for requests that need too many steps or blocks."""
     if scenario.allow_large:
         return
     with scenario.blamed("workload: "):
@@ -75,7 +75,7 @@ def check_requests(scenario: Scenario, requests: Sequence[Request]) -> None:
 
 
 def check_content(scenario: Scenario, requests: Sequence[Request]) -> None:
-    """Raise TooLarge for sessions whose prompts get more blocks than there is memory for."""
+    """Raise TooLarge for sessions whose prompts have too many blocks."""
     talk = scenario.clients.sessions if scenario.clients is not None else None
     if talk is None:
         return
@@ -91,7 +91,7 @@ def check_content(scenario: Scenario, requests: Sequence[Request]) -> None:
 
 
 def check_steps(scenario: Scenario, requests: Sequence[Request]) -> None:
-    """Raise TooLarge for more steps than a run may have, as far as they follow from the requests alone."""
+    """Raise TooLarge if the requests alone imply more steps than a run may have."""
     engines = machines(scenario)
     most = MOST_STEPS if all(machine.macro for machine in engines) else MOST_PLANS
     chunk = max(largest_chunk(machine) for machine in engines)
@@ -122,14 +122,14 @@ def machines(scenario: Scenario) -> list[Engine]:
 
 
 def largest_chunk(machine: Engine) -> int:
-    """The most tokens of a prompt that a step takes."""
+    """The most prompt tokens of one step."""
     if machine.batching == "static":
         return MAX_TOKENS
     return min(machine.token_budget, machine.chunk_limit or machine.token_budget)
 
 
 def tokens_on(machine: Engine, request: Request) -> int:
-    """The most tokens that a request can get on an engine; 0 if it is rejected."""
+    """The most tokens that a request can generate on an engine; 0 if it is rejected."""
     max_model_len = machine.max_model_len
     if request.prompt + request.max_output - 1 > machine.pages * machine.page_size and max_model_len is None:
         return 0
@@ -140,13 +140,13 @@ def tokens_on(machine: Engine, request: Request) -> int:
 
 
 def bounds(scenario: Scenario) -> Bounds:
-    """What the run of a scenario may come to."""
+    """The bounds of the run of a scenario."""
     return Bounds() if scenario.allow_large else RUN
 
 
 @contextmanager
 def stopping(scenario: Scenario) -> Iterator[None]:
-    """Say of a run that is stopped inside why, and by which key: as a BadInput."""
+    """Raise a Stopped of the block as a BadInput that names the reason and the key."""
     try:
         yield
     except Stopped as run:
@@ -155,7 +155,7 @@ def stopping(scenario: Scenario) -> Iterator[None]:
 
 
 def reason(scenario: Scenario, run: Stopped) -> BadInput:
-    """What is wrong with a run that was stopped."""
+    """Why a run was stopped, as an error."""
     when = f"by {units.text(run.now)}, when {run.ended:,} of {run.sent:,} requests had ended"
     clients, failures = scenario.clients, scenario.cluster.failures
     attempts = clients.retry.attempts if clients is not None and clients.retry is not None else 0

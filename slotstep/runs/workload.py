@@ -1,6 +1,6 @@
-"""From a scenario's workload to its requests: from a trace, from laws, as written, or merged of several.
+"""The requests of a scenario's workload: from a trace, synthetic, listed, or merged of several workloads.
 
-Knows no file format, law or transform by name; `traces` does.
+File formats, distributions and transforms are those of `traces`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Made:
-    """Requests by arrival, the session of a request's id where it has one, and what a reader changed or left out.
+    """Requests sorted by arrival.
 
-    Unless `timed` their source has no arrivals: all are 0 and mean nothing.
+    sessions  the session of a request's id, where it has one
+    remarks   lines on what the reader of a trace changed or dropped
+    timed     False if the source has no arrivals: all are 0
     """
 
     requests: list[Request]
@@ -52,7 +54,7 @@ def requests(scenario: Scenario) -> list[Request]:
 
 
 def load(scenario: Scenario, read: Reader | None = None) -> Made:
-    """The same with the remarks of those who read the traces; `read` in the place of `replayed`, if given."""
+    """The requests with the remarks of their readers; `read` replaces `replayed`. Raises as `requests`."""
     made = make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
     closed = scenario.clients is not None and scenario.clients.closed is not None
     if not made.timed and not closed:
@@ -63,7 +65,7 @@ def load(scenario: Scenario, read: Reader | None = None) -> Made:
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
-    """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
+    """Check everything that needs no trace and no drawn requests. Raises BadInput."""
     if given.requests is not None:
         make(scenario, given, where, scenario.seed, replayed)
     with scenario.blamed(where):
@@ -168,5 +170,5 @@ def steps(given: Workload) -> Sequence[Any]:
 
 
 def part_seed(seed: int, name: str) -> int:
-    """A seed of its own for each part of a merge."""
+    """The seed of one part of a merge, derived from its name."""
     return int.from_bytes(hashlib.sha256(f"{seed}/merge/{name}".encode()).digest()[:8], "big")

@@ -1,7 +1,6 @@
-"""Prompts that a client sends again and again, in turn: request n of a run has prompt n modulo so many.
+"""Clients that send a fixed set of prompts in turn: request n of a run has prompt n modulo their number.
 
-A measured run tells the lengths of prompts, not what they say; where they repeat, an engine that caches prefixes
-computed each prompt once for as long as its pages lasted. Knows no file format.
+Measured runs have the lengths of prompts but not their content; where prompts repeat, a prefix cache finds them.
 """
 
 from __future__ import annotations
@@ -32,11 +31,12 @@ BY_CHANCE = 0.3
 
 
 def repeated(name: str, made: Made, frame: pd.DataFrame, prompts: int, engine: Engine) -> Made:
-    """The requests of a run whose client sent so many prompts in turn, each with the content that it then has.
+    """The requests of a run whose client sent `prompts` prompts in turn, with the content that follows from it.
 
-    `frame` has all requests that were measured, with `id`, `sent_s` and `prompt`: those that cannot be replayed were
-    sent in their turn too. Raises BadInput, beginning with `name`, where the content is known already, where no
-    cache could find it, and where lengths do not repeat.
+    frame  all measured requests, also those that cannot be replayed: `id`, `sent_s` and `prompt`
+
+    Raises BadInput, beginning with `name`, if the content is known already, if the engine has no shared prefix cache,
+    and if lengths do not repeat.
     """
     said = f"{name}: --prompts {prompts}"
     if not engine.prefix_cache or engine.share == "none":
@@ -67,7 +67,7 @@ def repeated(name: str, made: Made, frame: pd.DataFrame, prompts: int, engine: E
 
 
 def tells_content(made: Made) -> bool:
-    """Whether any request says what its prompt holds."""
+    """Whether any request has the content of its prompt."""
     return any(request.tokens is not None or request.blocks for request in made.requests)
 
 
@@ -77,14 +77,14 @@ def lengths(frame: pd.DataFrame) -> Floats:
 
 
 def alike(found: Floats, period: int) -> float:
-    """The share of known lengths that are those of `period` places before; 1 if there are none to compare."""
+    """The share of known lengths that equal those `period` places before; 1 if there are none."""
     before, after = found[:-period], found[period:]
     known = ~np.isnan(before) & ~np.isnan(after)
     return float((before[known] == after[known]).mean()) if known.any() else 1.0
 
 
 def period(found: Floats) -> int | None:
-    """The fewest requests after which lengths repeat, None if they do not, or would by chance."""
+    """The smallest period of the lengths; None if they do not repeat, or might by chance."""
     found = found[:LOOKED]
     counts = pd.Series(found).value_counts(normalize=True)
     if len(found) < FEWEST or float((counts**2).sum()) > BY_CHANCE or alike(found, 1) >= ALIKE:

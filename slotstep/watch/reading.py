@@ -1,7 +1,4 @@
-"""What a metrics page says, by the names of `reports.exports.engine_metrics`; what it does not say is named.
-
-Nothing is guessed: a metric that is not there has no value.
-"""
+"""Parses a metrics page by the names of `reports.exports.engine_metrics`; missing metrics are listed."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ CREATED = names.GENERATION.removesuffix("_total") + "_created"
 
 @dataclass(frozen=True)
 class Reading:
-    """One page: counters by name and engine, gauges added up over engines, pages, and names that are missing.
+    """One page: counters by name and engine, gauges summed over engines, pages, and missing names.
 
-    `born`: whatever the page says of when its counters began.
+    born  creation times of the counters, as far as the page has them
     """
 
     counters: Mapping[str, Mapping[str, int]]
@@ -37,8 +34,8 @@ class Reading:
 def parse(text: str, model: str | None = None) -> Reading:
     """The reading of a page's text, of one model if several are served.
 
-    Raises NoAnswerError for text that is no metrics page or breaks off, ValueError for several models without one
-    being chosen, or for a model that is not served.
+    Raises NoAnswerError for text that is not a complete metrics page; ValueError for several models without `model`,
+    and for a model that is not served.
     """
     if not text.strip():
         raise NoAnswerError("the answer is empty")

@@ -1,4 +1,4 @@
-"""`slotstep capacity`: how much traffic, or how many replicas, within objectives."""
+"""`slotstep capacity`: the largest rate, or the fewest replicas, within objectives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Find(StrEnum):
-    """What to find."""
+    """The quantity to find."""
 
     rate = "rate"
     replicas = "replicas"
@@ -57,7 +57,7 @@ def capacity(
     as_json: AsJson = False,
     yes: Yes = False,
 ) -> None:
-    """Find how much a scenario bears within objectives, with what confidence, and what binds."""
+    """Find the capacity of a scenario within objectives, with its confidence and its bottleneck."""
     from reports import files
     from reports.figures import files as figures
     from reports.text import capacity as report
@@ -96,7 +96,7 @@ def capacity(
 
 
 def looked(variant: Variant, point: Point) -> None:
-    """Progress, on a terminal: what was found at each point."""
+    """Print the verdict at a point, on a terminal."""
     if sys.stderr.isatty():
         met = {True: "met", False: f"missed: {point.binding}", None: "not known"}[point.met]
         say(f"{variant.policy}, {point.at:.4g}: {met} ({len(point.trials)} runs)")

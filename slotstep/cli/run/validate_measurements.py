@@ -1,4 +1,4 @@
-"""What `slotstep validate MEASUREMENTS` does and says: a prediction held against measured runs, metric by metric."""
+"""`slotstep validate MEASUREMENTS`: predictions compared with measured runs, metric by metric."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def validate_measurements(
 
 
 def placed(profile: str) -> str:
-    """A profile's name as it is, a file made absolute: the scenario's own folder is another."""
+    """A profile name as it is, or a profile file made absolute, because the scenario's folder may be another."""
     from slotstep.scenario.cost import is_file
 
     return str(Path(profile).absolute()) if is_file(profile) else profile
 
 
 def save(found: Sequence[Held], folder: Path) -> None:
-    """Write validation.json, and for each run its figure and its requests on both sides."""
+    """Write validation.json, and for each run a figure and a table of its requests."""
     from reports import files
     from reports.figures import files as figures
     from reports.figures.fidelity import fidelity
@@ -68,7 +68,7 @@ def save(found: Sequence[Held], folder: Path) -> None:
 
 
 def summary(found: Held) -> list[str]:
-    """Who was compared, and the throughput of both runs."""
+    """The number of compared requests, and the throughput of both runs."""
     asked, over_time = found.content["requests"], found.content
     ended = {
         side: ", ".join(f"{count:,} {name}" for name, count in asked[side].items() if count)
@@ -104,7 +104,7 @@ def summary(found: Held) -> list[str]:
 
 
 def table(found: Held) -> Any:
-    """Every metric and statistic, measured, predicted and the error, and the errors in three levels of load."""
+    """Every statistic measured and predicted, its error, and the errors at three levels of load."""
     from rich import box
     from rich.table import Column, Table
 
@@ -129,10 +129,10 @@ def table(found: Held) -> Any:
 
 
 def time(seconds: float) -> str:
-    """Seconds as people read them."""
+    """Seconds as text in ms or s."""
     return f"{seconds * 1e3:,.1f} ms" if seconds < 1 else f"{seconds:,.2f} s"
 
 
 def percent(error: float | None) -> str:
-    """A relative error, with its sign."""
+    """A signed relative error in percent."""
     return "" if error is None else f"{error:+.1%}"

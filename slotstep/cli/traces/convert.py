@@ -14,7 +14,7 @@ def convert(
     run: RunName = None,
     to: TargetFormat = None,
 ) -> None:
-    """Write a trace in another format, and say what that could not hold."""
+    """Write a trace in another format, and say what that format cannot hold."""
     from traces import writers
 
     trace = read(file, kind, columns, run)

@@ -41,7 +41,7 @@ def info(
 
 
 def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
-    """The picture of a trace, as PNG."""
+    """Draw a trace into a PNG file."""
     import numpy as np
 
     from reports.figures.files import write
@@ -60,7 +60,7 @@ def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Line by line: the whole, arrivals, lengths, tenants and sessions, prefixes, measurements, what looks odd."""
+    """The description as lines: arrivals, lengths, tenants and sessions, prefixes, measurements, anomalies."""
     yield f"{found['file']}: {found['format']}, {found['kind']}"
     if "runs" in found:
         yield f"runs        {len(found['runs'])}: {', '.join(found['runs'][:5])}{', ...' * (len(found['runs']) > 5)}"
@@ -118,7 +118,7 @@ def people(found: dict[str, Any]) -> Iterator[str]:
 
 
 def prefixes(found: dict[str, Any] | None) -> Iterator[str]:
-    """What a prefix cache could find."""
+    """The share of prompts that a prefix cache could find."""
     if found is None:
         return
     yield (
@@ -130,7 +130,7 @@ def prefixes(found: dict[str, Any] | None) -> Iterator[str]:
 
 
 def measurements(found: dict[str, Any] | None) -> Iterator[str]:
-    """What was measured."""
+    """Statistics of the measurements."""
     if found is None:
         return
     status = ", ".join(f"{count:,} {name}" for name, count in found.get("status", {}).items())
@@ -142,7 +142,7 @@ def measurements(found: dict[str, Any] | None) -> Iterator[str]:
 
 
 def number(value: float | None) -> str:
-    """Four digits that matter, whole from a hundred on; a dash for none."""
+    """A number with three or more significant digits; a dash for None."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"

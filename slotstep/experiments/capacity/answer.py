@@ -1,6 +1,6 @@
-"""The answer to how much: for each policy, profile and engine asked about, the knee, the curve around it, what binds.
+"""The capacity search: for each policy, profile and engine, the largest value that meets the objectives.
 
-All points share their seeds, so that two points differ by the knob and not by luck.
+All points use the same seeds (common random numbers), which makes differences between points less noisy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ HARDLY = 0.01
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a scenario. `resample`: the length of stretches, where the workload draws nothing itself."""
+    """The scenario and the parameters of a search.
+
+    resample  length of the blocks of a block bootstrap, for workloads that draw nothing themselves
+    """
 
     scenario: Scenario
     find: Find = "rate"
@@ -61,7 +64,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Variant:
-    """One scenario to find the knee of, and what it differs in; None where its replicas do not agree."""
+    """One scenario to search, with its profile, slots and token budget; None where its replicas differ."""
 
     scenario: Scenario
     policy: str
@@ -77,7 +80,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Answer:
-    """The knee of one variant: the last point that is well (None: none), the first that is not, and all looked at."""
+    """The result for one variant.
+
+    knee    the last point that meets the objectives, None if there is none
+    beyond  the first point that does not, None if there is none
+    curve   all points evaluated, in order
+    """
 
     variant: Variant
     knee: Point | None
@@ -92,7 +100,7 @@ class Answer:
 
     @property
     def bound_by(self) -> str | None:
-        """What requests wait for beyond the knee; the length of a step if the queue has no part in what is missed."""
+        """What requests wait for beyond the knee, or the step time if waiting does not explain the miss."""
         if self.beyond is None:
             return None
         shares = self.beyond.waited
@@ -115,7 +123,7 @@ class Answer:
 
 @dataclass
 class Finder:
-    """Looks at points of one variant, each once; `looked` hears of every point."""
+    """Evaluates points of one variant, each once; `looked` is called with every point."""
 
     variant: Variant
     question: Question
@@ -124,17 +132,17 @@ class Finder:
     points: dict[float, Point] = field(default_factory=dict)
 
     def good(self, at: float) -> bool:
-        """Whether a point is known to meet everything; what stays open after all seeds is not."""
+        """Whether a point is known to meet all objectives; an undecided one does not count."""
         return self.point(at, self.stages).met is True
 
     @property
     def stages(self) -> list[int]:
-        """After how many seeds to ask whether it is known yet."""
+        """The numbers of seeds after which the verdict is evaluated."""
         most = self.question.seeds
         return sorted({max(most // 4, 2), max(most // 2, 2), most})
 
     def point(self, at: float, stages: Sequence[int]) -> Point:
-        """What is known at a value of the knob, from as many seeds as it takes."""
+        """The verdict at a value, with as many seeds as it needs."""
         if at in self.points:
             return self.points[at]
         settings, start = self.settings(at), self.variant.scenario.seed
@@ -153,7 +161,7 @@ class Finder:
         return found
 
     def settings(self, at: float) -> dict[str, Any]:
-        """The resolved scenario at a value of the knob."""
+        """The resolved scenario at a value."""
         settings = copy.deepcopy(resolved(self.variant.scenario))
         if self.question.find == "replicas":
             settings["cluster"]["replicas"] = int(at)
@@ -165,7 +173,7 @@ class Finder:
         return settings
 
     def answer(self) -> Answer:
-        """Find the knee, and look around it."""
+        """Bracket the knee, and evaluate points around it."""
         if self.question.find == "replicas":
             bracket = search.fewest(self.good, self.question.most_replicas)
         else:
@@ -181,7 +189,7 @@ class Finder:
         return Answer(self.variant, knee, beyond, curve, self.question.price)
 
     def own_rate(self) -> float:
-        """The mean rate of the scenario as it is. Raises BadInput for requests that all come at once."""
+        """The mean rate of the scenario. Raises BadInput if all requests arrive at once."""
         requests = load(self.variant.scenario, read_once).requests
         span = requests[-1].arrival - requests[0].arrival
         if not span:
@@ -193,10 +201,12 @@ class Finder:
 def find(
     question: Question, looked: Callable[[Variant, Point], None] = lambda *_: None
 ) -> tuple[list[Answer], str | None]:
-    """The answers, one for each variant in the order asked, and the length of resampled stretches if any were.
+    """The answers, one for each variant in the order asked, and the length of resampled blocks, None without.
 
-    `looked` hears of every point. Raises BadInput for clients that have no rate, an attainment without objectives,
-    and for policies, profiles and engines that do not fit.
+    looked  called with every point evaluated
+
+    Raises BadInput for clients that have no rate, an attainment without objectives, and for policies, profiles and
+    engines that do not fit.
     """
     check(question)
     scenario = question.scenario
@@ -259,7 +269,7 @@ def variants(question: Question) -> list[Variant]:
 
 
 def described(scenario: Scenario) -> Variant:
-    """A scenario, with what all of its replicas have in common."""
+    """A scenario as a variant, with what all of its replicas have in common."""
     engines = scenario.cluster.engines(scenario.engine)
     replicas = [each for pool in scenario.cluster.pools for each in build.replicas(scenario, pool)]
     (slots, *other_slots), (budget, *other_budgets) = (
@@ -276,7 +286,7 @@ def described(scenario: Scenario) -> Variant:
 
 
 def transformed(workload: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A resolved workload with more transforms after its own, whichever way those are written."""
+    """A resolved workload with more transforms after its own."""
     if not more:
         return dict(workload)
     kept = dict(workload)

@@ -1,6 +1,6 @@
-"""One run of a sweep, wherever it is computed: from a resolved scenario to its row.
+"""One run of a sweep on any worker: from a resolved scenario to its row.
 
-A worker reads a trace once, however many of its runs share it.
+Each worker keeps the last few traces in memory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TRACES = 2
 
 
 def execute(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], code: str) -> row.Row:
-    """Simulate a resolved scenario and give its row; whatever goes wrong in it is the row of a failed run.
+    """Simulate a resolved scenario and return its row; an error gives the row of a failed run.
 
-    Raises RuntimeError if the code here is not the `code` that the run was named for.
+    Raises RuntimeError if the worker's code is not `code`.
     """
     if identity.code() != code:
         raise RuntimeError(f"a worker has slotstep {identity.code()}, this process {code}; expected the same code")
@@ -38,7 +38,7 @@ def execute(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], code
 
 
 def read_once(given: Mapping[str, Any]) -> Made:
-    """A trace as `workload.replayed` reads it, from memory if its file has not changed."""
+    """A trace as `workload.replayed` reads it, cached by the content of its file."""
     contents = [identity.digest(Path(file)) for kind, file in given.items() if kind not in TRACE_OPTIONS]
     return _read(json.dumps(given, sort_keys=True), *contents)
 
