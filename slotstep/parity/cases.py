@@ -37,12 +37,12 @@ ENGINE = {
     "max_num_active_seqs": None,
     "async_scheduling": False,
 }
-"""What a case means that does not say otherwise."""
+"""The defaults of a case's options."""
 
 Line = dict[str, Any]
 
 
-class Asked(Section):
+class CaseRequest(Section):
     """One request of a case."""
 
     id: Label
@@ -104,7 +104,7 @@ class Case(Section):
     """The input of a replay."""
 
     config: Config
-    requests: tuple[Asked, ...]
+    requests: tuple[CaseRequest, ...]
 
     @model_validator(mode="after")
     def arrivals_fit(self) -> Self:
@@ -144,7 +144,7 @@ class Replay:
     scheduler: Scheduler
     step: int = 0
     clock: float = 0.0
-    flying: deque[InFlight] = field(default_factory=deque)
+    in_flight: deque[InFlight] = field(default_factory=deque)
     admitted: set[str] = field(default_factory=set)
     ended: bool = False
 
@@ -153,7 +153,7 @@ class Replay:
         places = range(len(self.case.requests))
         self.due = deque(sorted(places, key=lambda place: (self.arrival(self.case.requests[place]), place)))
 
-    def arrival(self, asked: Asked) -> float:
+    def arrival(self, asked: CaseRequest) -> float:
         """When a request arrives: a step, or seconds."""
         arrival = asked.arrival_step if self.cost is None else asked.arrival_time
         assert arrival is not None
@@ -166,7 +166,7 @@ class Replay:
             if line["scheduled"] or arrived or "updated_step" in line:
                 yield line
             self.step += 1
-        while self.flying:
+        while self.in_flight:
             yield {"type": "drain", "step": self.step, **self.results()}
 
     def next_arrivals(self) -> list[str] | None:
@@ -204,11 +204,11 @@ class Replay:
         work = scheduler.assignments(batch) if batch.tokens else []
         line = {"type": "step", "step": self.step, "arrived": arrived}
         line |= self.decisions(work, before)
-        self.flying.append(InFlight(self.step, batch, sampled(batch, work)))
+        self.in_flight.append(InFlight(self.step, batch, sampled(batch, work)))
         if scheduler.depth == 1:
             line |= self.results()
             del line["updated_step"]
-        elif len(self.flying) > 1:
+        elif len(self.in_flight) > 1:
             line |= self.results()
         else:
             line |= {"sampled": [], "finished": [], "free_blocks_after": scheduler.pool.free}
@@ -243,7 +243,7 @@ class Replay:
 
     def results(self) -> Line:
         """Collect the results of the oldest step in flight."""
-        step, batch, yields = self.flying.popleft()
+        step, batch, yields = self.in_flight.popleft()
         before = len(self.scheduler.log.events)
         if batch.tokens:
             self.scheduler.commit(batch, step + 1, array("q", [1]))

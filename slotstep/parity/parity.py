@@ -36,9 +36,9 @@ FIELDS = (
     "finished",
     "free_blocks_after",
 )
-"""What is compared, as far as a line of the log has it; dicts and lists with their order."""
+"""The fields that are compared if a line of the log has them; dicts and lists including their order."""
 UNORDERED = ("computed_before", "resumed", "preempted", "hit_tokens", "blocks", "sampled", "finished")
-"""But for these: sets of requests, which the engine may write in any order; the others' order is decided."""
+"""Fields that are sets of requests, compared without their order."""
 
 GZIP = b"\x1f\x8b"
 MOST_SHOWN = 8

@@ -24,7 +24,7 @@ from sim.service.sessions import counts
 from slotstep.runs import build, costs, size_limits
 from slotstep.runs.clients import clients, limited
 from slotstep.runs.result import Result
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
 from traces.errors import BadInput
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
 SYNTHETIC = "synthetic"
-"""The model that is none: its steps cost what the scenario says, give or take `NOISE`, on a clock of its own."""
+"""The name of the synthetic engine: its steps take the scenario's cost with noise `NOISE`, on its own clock."""
 NOISE = 0.02
 SYNTHETIC_VOCABULARY = 1000
 ABOUT_SYNTHETIC: dict[str, Any] = {
@@ -146,7 +146,7 @@ def reach(scenario: Scenario, request: Request) -> int:
 def run(
     scenario: Scenario,
     device: Device,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     pacing: Pacing = "wall",
     between: Iterator[None] | None = None,
     every: int = 1,

@@ -62,7 +62,7 @@ def backoff(given: RetrySection, seed: int) -> Callable[[Request, int], Nanoseco
     def pause(request: Request, attempts: int) -> Nanoseconds:
         reaches = given.initial and log(given.max / given.initial) <= (attempts - 1) * log(given.factor)
         whole = given.max if reaches else given.initial * given.factor ** (attempts - 1)
-        luck = Random(f"{seed}/retry/{request.id}/{attempts}").random() if given.jitter else 0.0
-        return round(min(whole, given.max) * (1 - given.jitter * luck))
+        drawn = Random(f"{seed}/retry/{request.id}/{attempts}").random() if given.jitter else 0.0
+        return round(min(whole, given.max) * (1 - given.jitter * drawn))
 
     return pause

@@ -20,7 +20,7 @@ from slotstep.runs.build import check_blocks, replicas, router, scheduler
 from slotstep.runs.clients import clients, limited
 from slotstep.runs.resolution import with_policy
 from slotstep.runs.result import Result
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(
     policy: str | None = None,
     *,
     allow_large: bool = False,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     progress: Callable[[int], None] | None = None,
     price: StepCost | None = None,
 ) -> Result:
@@ -70,7 +70,7 @@ def run(
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, block_size)
     with size_limits.stopping(scenario):
-        logs, service_log = operate(scenario, pools, senders, progress, price)
+        logs, service_log = simulate(scenario, pools, senders, progress, price)
     return Result(
         scenario,
         logs,
@@ -105,7 +105,7 @@ def warm_up(replicas: Sequence[tuple[Engine, Scheduler]]) -> None:
             pool.warm(contents)
 
 
-def operate(
+def simulate(
     scenario: Scenario,
     pools: Sequence[Sequence[tuple[Scenario, Scheduler]]],
     senders: Clients,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Made:
+class LoadedWorkload:
     """Requests sorted by arrival.
 
     sessions  the session of a request's id, where it has one
@@ -41,8 +41,8 @@ class Made:
     timed: bool = True
 
 
-Reader = Callable[[Mapping[str, Any]], Made]
-"""What reads the trace that a workload names."""
+Reader = Callable[[Mapping[str, Any]], LoadedWorkload]
+"""Reads the trace that a workload names."""
 
 
 def requests(scenario: Scenario) -> list[Request]:
@@ -53,7 +53,7 @@ def requests(scenario: Scenario) -> list[Request]:
     return load(scenario).requests
 
 
-def load(scenario: Scenario, read: Reader | None = None) -> Made:
+def load(scenario: Scenario, read: Reader | None = None) -> LoadedWorkload:
     """The requests with the remarks of their readers; `read` replaces `replayed`. Raises as `requests`."""
     made = make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
     closed = scenario.clients is not None and scenario.clients.closed is not None
@@ -76,7 +76,7 @@ def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None
         check(scenario, part, f"{where}merge.{name}.")
 
 
-def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
+def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> LoadedWorkload:
     """The requests of one workload, after its transforms; `where` begins the keys in messages."""
     begun = source(scenario, given, where, seed, read)
     found, timed = begun.requests, begun.timed
@@ -108,7 +108,7 @@ def untimed(given: Workload, otherwise: str = "") -> BadInput:
     return BadInput(f"trace: {file}: no arrival times in this file; expected {drawn}{otherwise}")
 
 
-def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
+def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> LoadedWorkload:
     """The requests of a workload's source, before any transform."""
     if given.trace is not None:
         return read(given.trace)
@@ -125,18 +125,20 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
             f"{name}-{id_}": f"{name}-{whose}" for name, part in parts.items() for id_, whose in part.sessions.items()
         }
         remarks = [remark for part in parts.values() for remark in part.remarks]
-        return Made(operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks))
+        return LoadedWorkload(
+            operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks)
+        )
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
             drawn = synthetic.generate(spec, seed, scenario.allow_large)
-            return Made(drawn, synthetic.sessions(spec, drawn))
+            return LoadedWorkload(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
-        return Made(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
+        return LoadedWorkload(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
 
 
-def replayed(given: Mapping[str, Any]) -> Made:
-    """The requests of a trace; if there is no such file but `fetch` knows where it is, says so."""
+def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
+    """The requests of a trace. Raises BadInput; for a missing public trace with the command that downloads it."""
     from traces.reading.fetch import SOURCES
 
     kind, file = next(iter(given.items()))
@@ -155,7 +157,7 @@ def replayed(given: Mapping[str, Any]) -> Made:
     sessions: dict[str, str] = {}
     if frame is not None and "session" in frame:
         sessions = dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
-    return Made(found, sessions, tuple(remarks), trace.timed)
+    return LoadedWorkload(found, sessions, tuple(remarks), trace.timed)
 
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:

@@ -20,7 +20,7 @@ from traces.errors import BadInput
 Mapping = dict[str, Any]
 
 MOST_COPIES = 1_000_000
-"""Values that aliases may add to those that are written."""
+"""Most values that aliases may add to the written ones."""
 
 PLAIN_SCALARS = {
     "tag:yaml.org,2002:bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),

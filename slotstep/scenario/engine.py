@@ -49,7 +49,7 @@ class QuantileRule(Section):
 
 
 RULES = ("ratio", "quantile")
-"""Rules of admission with options of their own."""
+"""Admission rules with options."""
 
 
 class Engine(Section):

@@ -124,7 +124,7 @@ def sequence(value: object) -> Any:
 
 
 AS_TEXT = PlainSerializer(units.text, return_type=str, when_used="json")
-"""Durations are text again in JSON and YAML, nanoseconds in Python."""
+"""Serialises durations as text in JSON and YAML; in Python they are nanoseconds."""
 
 Count = Annotated[int, BeforeValidator(whole(1))]
 Seed = Annotated[int, BeforeValidator(whole(0))]

@@ -25,7 +25,7 @@ ALIASES = {
     "scheduler_reserve_full_isl": "reserve_full_prompt",
     "max_num_active_seqs": "max_active",
 }
-"""vLLM's names. Its blocks include one that holds nothing: there is one page fewer."""
+"""vLLM's names of our keys. num_gpu_blocks includes one reserved block, so there is one page fewer."""
 
 DEVICE_MEMORY = "80GiB"
 CPU = "cpu"

@@ -25,19 +25,19 @@ from slotstep.scenario.validation_errors import complaint, dotted
 from traces.errors import BadInput, is_number
 
 Numbers = dict[str, Any]
-"""Numbers by key, as in a summary: some are mappings of numbers again."""
+"""Numbers by key, nested as in a summary."""
 
 AT_CLIENT = ("ttft_s", "e2e_s")
-"""Latencies that a client measures with its way to the engine in them, and a summary counts without."""
+"""Latencies that include the client delay when measured at the client; a summary excludes it."""
 COUNTS = ("n", "censored_share")
-"""Of a latency, what is no time."""
+"""Statistics of a latency that are not times."""
 SAMPLE = {
     "workload": {"requests": [{"prompt": 2, "output": 3}]},
     "engine": {"prefix_cache": True},
     "cost": {"unit": "1ns"},
     "objectives": {"e2e": "1s"},
 }
-"""A run whose summary has every number that a summary may have."""
+"""A scenario whose summary has every number that a summary can have."""
 
 CLOSED = "set: {clients.closed.clients: 8}"
 

@@ -17,7 +17,7 @@ from calibrate.validate.experiment import Subject, Trial, trial
 from sim.request import Request
 from slotstep.runs import build, engine_replay
 from slotstep.runs.clients import clients, limited
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
 from traces.errors import BadInput
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
 SHORTEST = 128
-"""Positions that a sequence can have while measuring, at least: a shorter grid tells nothing of context."""
+"""Least positions of the longest measured sequence, so that the effect of context is measured."""
 
 
 def validate(
     scenario: Scenario,
     model: str,
     *,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     pacing: Pacing | None = None,
     tolerance: float | None = None,
     rounds: int = 4,

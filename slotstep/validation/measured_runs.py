@@ -16,7 +16,7 @@ import pandas as pd
 
 from slotstep.runs import simulation
 from slotstep.runs.loading import parse, read_from
-from slotstep.runs.workload import Made, load
+from slotstep.runs.workload import LoadedWorkload, load
 from slotstep.scenario import document
 from slotstep.scenario.clients import Clients
 from slotstep.scenario.schema import Scenario
@@ -48,7 +48,7 @@ class Run:
 
     name: str
     scenario: Scenario
-    made: Made
+    made: LoadedWorkload
     frame: pd.DataFrame
     prompts: int | None = None
     period: int | None = None
@@ -163,9 +163,9 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], pr
         title, period, table = called if name is None else f"{called}/{name}", None, prepared(frame, made)
         if prompts is not None:
             made = repeated_prompts.repeated(title, made, table, prompts, loaded.engine)
-        elif loaded.engine.prefix_cache and not repeated_prompts.tells_content(made):
+        elif loaded.engine.prefix_cache and not repeated_prompts.has_content(made):
             period = repeated_prompts.period(repeated_prompts.lengths(table.sort_values("sent_s", kind="stable")))
-        yield Run(title, forgetful(loaded, made), made, table, prompts, period)
+        yield Run(title, without_unused_cache(loaded, made), made, table, prompts, period)
 
 
 def remarks(runs: Sequence[Run]) -> list[str]:
@@ -183,18 +183,18 @@ def hints(runs: Iterable[Run]) -> Iterator[str]:
             )
 
 
-def forgetful(scenario: Scenario, made: Made) -> Scenario:
+def without_unused_cache(scenario: Scenario, made: LoadedWorkload) -> Scenario:
     """The scenario without a prefix cache, if the content of prompts is unknown."""
     engine_section = scenario.engine
     if not engine_section.prefix_cache or engine_section.warm is not None:
         return scenario
-    if repeated_prompts.tells_content(made):
+    if repeated_prompts.has_content(made):
         return scenario
     off: dict[str, Any] = {"prefix_cache": False, "share": None, "model": None, "positions": None}
     return scenario.model_copy(update={"engine": engine_section.model_copy(update=off)})
 
 
-def prepared(frame: pd.DataFrame, made: Made) -> pd.DataFrame:
+def prepared(frame: pd.DataFrame, made: LoadedWorkload) -> pd.DataFrame:
     """The measurements with the lengths and positions of replayed requests, and when each was sent, s."""
     asked = made.requests
     ids = [request.id for request in asked]

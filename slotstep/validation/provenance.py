@@ -29,13 +29,13 @@ GIVEN = (
     "licence",
     "date",
 )
-"""Keys of a profile that only whoever measured can say."""
+"""Keys of a profile that the user states."""
 
 OF_A_PROFILE = ("device", "memory", "model", "dtype", "tensor_parallel", "page_size", "licence")
-"""Of these, what still holds of a profile some of whose terms are fitted anew."""
+"""Those of them that are kept when some terms of a profile are refitted."""
 
 
-def said(settings: Sequence[str], out: Path | None, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def stated(settings: Sequence[str], out: Path | None, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The KEY=VALUE of `--about` as a mapping.
 
     out    the profile to write: then all NEEDED keys have to be there

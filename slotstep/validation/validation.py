@@ -22,7 +22,7 @@ LATENCIES = ("ttft_s", "tpot_s", "e2e_s", "wait_s")
 
 
 @dataclass(frozen=True)
-class Held:
+class ComparedRun:
     """A run compared with its prediction: `pairs` and `series` of `calibrate.validate.compare`, and all as plain
     values.
     """
@@ -33,7 +33,7 @@ class Held:
     content: dict[str, Any]
 
 
-def held(run: Run) -> Held:
+def compared_run(run: Run) -> ComparedRun:
     """The simulation of a run compared with its measurements."""
     result = run.result()
     measured, predicted = as_measured(run), as_predicted(run, result)
@@ -54,7 +54,7 @@ def held(run: Run) -> Held:
         **compare.pace(measured, predicted),
         "by_load": compare.by_load(pairs),
     }
-    return Held(run.name, pairs, compare.series(measured, predicted), content)
+    return ComparedRun(run.name, pairs, compare.series(measured, predicted), content)
 
 
 def as_measured(run: Run) -> pd.DataFrame:

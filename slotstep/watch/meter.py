@@ -96,7 +96,7 @@ class Meter:
         self.slots = slots
         self.segment = 1
         self.last: dict[str, dict[str, int]] = {}
-        self.born: Mapping[str, float] = {}
+        self.created: Mapping[str, float] = {}
         self.total: Growth = {}
         self.began: float | None = None
         self.whole_at = 0.0
@@ -130,7 +130,7 @@ class Meter:
         self.whole_at = at
         for name, engines in reading.counters.items():
             self.last.setdefault(name, {}).update(engines)
-        self.born = {**self.born, **reading.born}
+        self.created = {**self.created, **reading.created}
         life = {name: sum(engines.values()) for name, engines in reading.counters.items()}
         return Observation(
             at,
@@ -167,7 +167,7 @@ class Meter:
             for name, engines in reading.counters.items()
             for engine, value in engines.items()
         )
-        return fell or any(self.born.get(key, value) != value for key, value in reading.born.items())
+        return fell or any(self.created.get(key, value) != value for key, value in reading.created.items())
 
     def _gained(self, reading: Reading) -> Growth:
         """The growth of each counter; one that is seen for the first time starts here."""

@@ -20,7 +20,7 @@ CREATED = names.GENERATION.removesuffix("_total") + "_created"
 class Reading:
     """One page: counters by name and engine, gauges summed over engines, pages, and missing names.
 
-    born  creation times of the counters, as far as the page has them
+    created  creation times of the counters, as far as the page has them
     """
 
     counters: Mapping[str, Mapping[str, int]]
@@ -28,7 +28,7 @@ class Reading:
     waiting: Mapping[str, float]
     pages: int | None
     missing: tuple[str, ...]
-    born: Mapping[str, float] = field(default_factory=dict)
+    created: Mapping[str, float] = field(default_factory=dict)
 
 
 def parse(text: str, model: str | None = None) -> Reading:
@@ -70,8 +70,8 @@ def parse(text: str, model: str | None = None) -> Reading:
     known = blocks and all(block.isdecimal() for block in blocks)
     asked = (*names.COUNTERS, *names.GAUGES, names.CACHE_CONFIG)
     missing = [name for name in asked if name not in chosen and not (name == names.CACHE_CONFIG and known)]
-    born = {_key(name, labels): value for name in (STARTED, CREATED) for labels, value in samples.get(name, ())}
-    return Reading(counters, gauges, waiting, sum(map(int, blocks)) if known else None, tuple(missing), born)
+    created = {_key(name, labels): value for name in (STARTED, CREATED) for labels, value in samples.get(name, ())}
+    return Reading(counters, gauges, waiting, sum(map(int, blocks)) if known else None, tuple(missing), created)
 
 
 Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]

@@ -51,7 +51,7 @@ def from_log(
     from slotstep.runs import costs
     from slotstep.validation import measured_runs, provenance
 
-    of = provenance.said(about or (), None if free else out)
+    of = provenance.stated(about or (), None if free else out)
     runs = measured_runs.runs(measurements, scenario, permitted(settings, yes), prompts)
     for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
         say(remark)
@@ -59,7 +59,7 @@ def from_log(
         say(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}")
     kept = costs.profile(runs[0].scenario) if free else None
     if free:
-        of = provenance.said(about or (), out, kept.content if kept else None)
+        of = provenance.stated(about or (), out, kept.content if kept else None)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]

@@ -83,7 +83,7 @@ def capacity(
     )
     if out:
         prepare(out)
-    answers, stretches = answer.find(question, looked)
+    answers, stretches = answer.find(question, print_point)
     content = content_of(question, answers, stretches)
     if out:
         files.write_json(out / "capacity.json", content)
@@ -95,7 +95,7 @@ def capacity(
         show(report.capacity_table(content))
 
 
-def looked(variant: Variant, point: Point) -> None:
+def print_point(variant: Variant, point: Point) -> None:
     """Print the verdict at a point, on a terminal."""
     if sys.stderr.isatty():
         met = {True: "met", False: f"missed: {point.binding}", None: "not known"}[point.met]

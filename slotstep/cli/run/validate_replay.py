@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from calibrate.validate.judge import Judgement
 
 EXIT = {"within": 0, "beyond": 1, "not measurable here": 3}
-"""The verdict as an exit code: a host that cannot tell neither passes nor fails."""
+"""The verdict as an exit code: a host on which it cannot be measured neither passes nor fails."""
 
 
 def validate_replay(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slotstep.cli.output import print_json, say, show
-from slotstep.cli.run.validate_measurements import percent, placed, time
+from slotstep.cli.run.validate_measurements import absolute, percent, time
 
 if TYPE_CHECKING:
     from slotstep.validation.aggregates import Compared
@@ -26,7 +26,7 @@ def validate_statistics(
 
     given = list(settings)
     if profile is not None:
-        given.append(f"cost={json.dumps({'profile': placed(profile)})}")
+        given.append(f"cost={json.dumps({'profile': absolute(profile)})}")
     if out is not None:
         prepare(out)
     found = aggregates.runs(statistics, scenario, given)

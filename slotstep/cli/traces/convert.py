@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slotstep.cli.params import Columns, RunName, TargetFile, TargetFormat, TraceFile, TraceFormat
-from slotstep.cli.traces.reading import account, read
+from slotstep.cli.traces.reading import read, report_losses
 
 
 def convert(
@@ -18,4 +18,4 @@ def convert(
     from traces import writers
 
     trace = read(file, kind, columns, run)
-    account(writers.write(trace, out, to), out)
+    report_losses(writers.write(trace, out, to), out)

@@ -69,7 +69,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"requests    {found['rows']:,}{span}"
     yield from arrivals(found.get("arrivals"))
     yield from lengths(found)
-    yield from people(found)
+    yield from tenants_and_sessions(found)
     yield from prefixes(found.get("reuse"))
     yield from measurements(found.get("measurements"))
     for name, rows in found.get("tables", {}).items():
@@ -106,7 +106,7 @@ def lengths(found: dict[str, Any]) -> Iterator[str]:
         yield f"  rank correlation {found['rank_correlation']:.2f}"
 
 
-def people(found: dict[str, Any]) -> Iterator[str]:
+def tenants_and_sessions(found: dict[str, Any]) -> Iterator[str]:
     """Tenants and sessions."""
     if "tenants" in found:
         largest = ", ".join(f"{each['tenant']} {each['share']:.0%}" for each in found["tenants"]["largest"][:5])

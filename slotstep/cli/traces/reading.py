@@ -26,7 +26,7 @@ def read(file: Path, kind: str | None, columns: Sequence[str] | None, run: str |
     return trace if run is None else trace.run(run)
 
 
-def account(lost: Sequence[str], out: Path) -> None:
+def report_losses(lost: Sequence[str], out: Path) -> None:
     """Say what was lost in writing, and the file."""
     for line in lost:
         say(f"lost: {line}")

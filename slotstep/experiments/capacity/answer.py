@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 Find = Literal["rate", "replicas", "slots"]
 AROUND = (0.5, 0.7, 0.85, 1.15)
-"""Where the curve has points at least, relative to the knee."""
+"""Points that the curve has in any case, relative to the knee."""
 NEAR = 0.06
+"""Relative distance below which a point of the curve stands for another."""
 IN_BATCH = ("tpot_s", "itl_s")
-"""Latencies that begin when a request is in the batch: no queue lengthens them."""
+"""Latencies that start in the batch and do not include queueing."""
 HARDLY = 0.01
-"""Of an objective's limit: if requests are left waiting for less on average, it is not the queue that binds."""
+"""Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,12 @@ class Answer:
 
 @dataclass
 class Finder:
-    """Evaluates points of one variant, each once; `looked` is called with every point."""
+    """Evaluates points of one variant, each once; `progress` is called with every point."""
 
     variant: Variant
     question: Question
     stretches: str | None
-    looked: Callable[[Point], None]
+    progress: Callable[[Point], None]
     points: dict[float, Point] = field(default_factory=dict)
 
     def good(self, at: float) -> bool:
@@ -157,7 +158,7 @@ class Finder:
             if found.met is not None:
                 break
         self.points[at] = found
-        self.looked(found)
+        self.progress(found)
         return found
 
     def settings(self, at: float) -> dict[str, Any]:
@@ -199,26 +200,26 @@ class Finder:
 
 
 def find(
-    question: Question, looked: Callable[[Variant, Point], None] = lambda *_: None
+    question: Question, progress: Callable[[Variant, Point], None] = lambda *_: None
 ) -> tuple[list[Answer], str | None]:
     """The answers, one for each variant in the order asked, and the length of resampled blocks, None without.
 
-    looked  called with every point evaluated
+    progress  called with every point evaluated
 
     Raises BadInput for clients that have no rate, an attainment without objectives, and for policies, profiles and
     engines that do not fit.
     """
     check(question)
     scenario = question.scenario
-    lucky = drawn(scenario, scenario.seed) != drawn(scenario, scenario.seed + 1)
-    stretches = None if lucky else question.resample
+    random = drawn(scenario, scenario.seed) != drawn(scenario, scenario.seed + 1)
+    stretches = None if random else question.resample
     answers = []
     for variant in variants(question):
 
-        def heard(point: Point, variant: Variant = variant) -> None:
-            looked(variant, point)
+        def report(point: Point, variant: Variant = variant) -> None:
+            progress(variant, point)
 
-        answers.append(Finder(variant, question, stretches, heard).answer())
+        answers.append(Finder(variant, question, stretches, report).answer())
     return answers, stretches
 
 

@@ -26,9 +26,9 @@ WAITED_FOR = {
     Reason.BLOCKED: "KV pages",
     Reason.LIMITED: "the policy's own limits",
 }
-"""What those who were left waiting after a plan waited for, by why its admissions ended."""
+"""What requests wait for after a plan, by the reason for which its admissions ended."""
 AT_CLIENT = "the clients' window"
-"""What those waited for that were not sent yet."""
+"""What requests wait for that have not been sent."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ NUMBERS: dict[tuple[str, ...], str] = {
         for statistic, kind in STATISTICS.items()
     },
 }
-"""Where in the summary each column's number is, and its type."""
+"""The path of each column's number in the summary, and its type."""
 
 OWN = {"run": "string", "status": "string", "error": "string"}
 WHOLE = {"summary": "string", "settings": "string"}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FORMAT = "slotstep sweep 1"
 PACKING: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
-"""A row a file: what helps to find a row among many is only weight."""
+"""Without dictionary and statistics, which are of no use in files of one row."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from slotstep.experiments.sweeps import identity, row
 from slotstep.runs import workload
 from slotstep.runs.loading import parse
 from slotstep.runs.simulation import run as simulate
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.scenario.workload import TRACE_OPTIONS
 
 TRACES = 2
@@ -37,12 +37,12 @@ def execute(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], code
         return row.failed(run, axes, settings, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def read_once(given: Mapping[str, Any]) -> Made:
+def read_once(given: Mapping[str, Any]) -> LoadedWorkload:
     """A trace as `workload.replayed` reads it, cached by the content of its file."""
     contents = [identity.digest(Path(file)) for kind, file in given.items() if kind not in TRACE_OPTIONS]
     return _read(json.dumps(given, sort_keys=True), *contents)
 
 
 @lru_cache(TRACES)
-def _read(given: str, *_: str) -> Made:
+def _read(given: str, *_: str) -> LoadedWorkload:
     return workload.replayed(json.loads(given))
