@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
-from slotstep.experiments.capacity.answer import transformed
 from slotstep.runs.loading import parse
+from slotstep.runs.resolution import with_transforms
 from slotstep.runs.simulation import run
 from slotstep.scenario import document
 from slotstep.scenario.fields import Label, Positive, Section, UnknownKeyError, number, sequence
@@ -170,7 +170,7 @@ def of_load(load: Load, given: Aggregates, path: Path, scenario: Path, settings:
     for more in (given.set, load.set):
         document.override_with(mapping, more)
     if load.rate is not None and isinstance(mapping.get("workload"), dict):
-        mapping["workload"] = transformed(mapping["workload"], [{"rate": load.rate}])
+        mapping["workload"] = with_transforms(mapping["workload"], [{"rate": load.rate}])
     of = f"{path}: {load.title}: {scenario}"
     loaded = parse(mapping, source=of, folder=scenario.parent, name=scenario.stem)
     if load.rate is not None and loaded.clients is not None and loaded.clients.closed is not None:

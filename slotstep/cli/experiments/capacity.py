@@ -13,8 +13,8 @@ from slotstep.cli.output import open_scenario, print_json, say, show
 from slotstep.cli.params import AsJson, Jobs, RequestsFile, ScenarioFile, Settings, Yes, listed, numbers, permitted
 
 if TYPE_CHECKING:
-    from slotstep.experiments.capacity.answer import Variant
     from slotstep.experiments.capacity.judge import Point
+    from slotstep.experiments.capacity.question import Variant
 
 
 class Find(StrEnum):
@@ -64,9 +64,10 @@ def capacity(
     from slotstep.experiments.capacity import answer
     from slotstep.experiments.capacity.content import content_of
     from slotstep.experiments.capacity.objective import parse
+    from slotstep.experiments.capacity.question import Question
     from slotstep.runs.result import prepare
 
-    question = answer.Question(
+    question = Question(
         scenario=open_scenario(scenario, permitted(settings, yes), trace),
         find=find.value,
         objectives=tuple(parse(text) for text in slo or ()),

@@ -1,4 +1,4 @@
-"""The capacity search: for each policy, profile and engine, the largest value that meets the objectives.
+"""The capacity search: for each variant of a question, the largest value that meets the objectives.
 
 All points use the same seeds (common random numbers), which makes differences between points less noisy.
 """
@@ -6,30 +6,20 @@ All points use the same seeds (common random numbers), which makes differences b
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from calibrate.profiles.profile import Profile
 from slotstep.experiments.capacity import search
 from slotstep.experiments.capacity.judge import Point, judge
-from slotstep.experiments.capacity.objective import Objective
+from slotstep.experiments.capacity.question import Question, Variant, check, variants
 from slotstep.experiments.capacity.trial import Trial, attempt
 from slotstep.experiments.replications import drawn
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build, costs, size_limits
-from slotstep.runs.loading import parse
-from slotstep.runs.resolution import resolved, unpinned, with_policy
+from slotstep.runs.resolution import resolved, with_transforms
 from slotstep.runs.workload import load
-from slotstep.scenario import cluster, units
-from traces.errors import BadInput
 
-if TYPE_CHECKING:
-    from slotstep.scenario.schema import Scenario
-
-Find = Literal["rate", "replicas", "slots"]
 AROUND = (0.5, 0.7, 0.85, 1.15)
 """Points that the curve has in any case, relative to the knee."""
 NEAR = 0.06
@@ -38,45 +28,6 @@ IN_BATCH = ("tpot_s", "itl_s")
 """Latencies that start in the batch and do not include queueing."""
 HARDLY = 0.01
 """Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """The scenario and the parameters of a search.
-
-    resample  length of the blocks of a block bootstrap, for workloads that draw nothing themselves
-    """
-
-    scenario: Scenario
-    find: Find = "rate"
-    objectives: tuple[Objective, ...] = ()
-    policies: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
-    slots: tuple[int, ...] = ()
-    budgets: tuple[int, ...] = ()
-    confidence: float = 0.95
-    seeds: int = 16
-    tolerance: float = 0.02
-    most_replicas: int = 64
-    price: float | None = None
-    resample: str = "60s"
-    jobs: int | None = None
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One scenario to search, with its profile, slots and token budget; None where its replicas differ."""
-
-    scenario: Scenario
-    policy: str
-    profile: Profile | None
-    slots: int | None
-    budget: int | None
-
-    @property
-    def device(self) -> str | None:
-        """The GPU of the profile."""
-        return None if self.profile is None else str(self.profile.content["device"])
 
 
 @dataclass(frozen=True)
@@ -170,7 +121,7 @@ class Finder:
         else:
             rate = [{"rate": float(f"{at:.6g}")}]
         again = [] if self.stretches is None else [{"resample": self.stretches}]
-        settings["workload"] = transformed(settings["workload"], [*again, *rate])
+        settings["workload"] = with_transforms(settings["workload"], [*again, *rate])
         return settings
 
     def answer(self) -> Answer:
@@ -221,79 +172,3 @@ def find(
 
         answers.append(Finder(variant, question, stretches, report).answer())
     return answers, stretches
-
-
-def check(question: Question) -> None:
-    """Raise BadInput for a question that has no answer."""
-    scenario = question.scenario
-    size_limits.check_runs("seeds", question.seeds, scenario.allow_large)
-    clients = scenario.clients
-    if question.find == "replicas" and not scenario.cluster.uniform:
-        with scenario.blamed("cluster: "):
-            raise ValueError("its replicas are not alike, or they fail; --find replicas needs equal ones that do not")
-    if question.find != "replicas" and clients is not None and clients.closed is not None:
-        with scenario.blamed("clients.closed: "):
-            raise ValueError("clients that wait for their answers have no rate to find; expected --find replicas")
-    attainment = any(each.latency is None for each in question.objectives)
-    if attainment and not scenario.objectives.limits:
-        with scenario.blamed("objectives: "):
-            raise ValueError("found none; an attainment needs some")
-    try:
-        units.nanoseconds(question.resample)
-    except ValueError as error:
-        raise BadInput(f"--resample {question.resample}: {error}") from None
-
-
-def variants(question: Question) -> list[Variant]:
-    """Every policy with every profile and, to find the best slots, every engine."""
-    scenario = question.scenario
-    slots, budgets = question.slots, question.budgets
-    if question.find == "slots" and not slots:
-        own = max(each.slots for each in scenario.cluster.engines(scenario.engine))
-        slots = tuple(sorted({max(own // 4, 1), max(own // 2, 1), own, 2 * own, 4 * own}))
-    found = []
-    for profile, policy, places, budget in product(
-        question.profiles or (None,), question.policies or (None,), slots or (None,), budgets or (None,)
-    ):
-        settings = unpinned(scenario)
-        groups = list(cluster.group_sections(settings))
-        if profile is not None:
-            settings["cost"] = {"profile": profile}
-            for group in groups:
-                group.pop("cost", None)
-        for key, value in (("slots", places), ("token_budget", budget)):
-            for section in (settings, *groups) if value is not None else ():
-                section["engine"][key] = value
-        other = parse(settings, scenario.name)
-        found.append(described(other if policy is None else with_policy(other, policy)))
-    return found
-
-
-def described(scenario: Scenario) -> Variant:
-    """A scenario as a variant, with what all of its replicas have in common."""
-    engines = scenario.cluster.engines(scenario.engine)
-    replicas = [each for pool in scenario.cluster.pools for each in build.replicas(scenario, pool)]
-    (slots, *other_slots), (budget, *other_budgets) = (
-        dict.fromkeys(getattr(each, key) for each in engines) for key in ("slots", "token_budget")
-    )
-    profiles = {None if found is None else found.sha256: found for found in map(costs.profile, replicas)}
-    return Variant(
-        scenario,
-        scenario.policy.name,
-        next(iter(profiles.values())) if len(profiles) == 1 else None,
-        None if other_slots else slots,
-        None if other_budgets else budget,
-    )
-
-
-def transformed(workload: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A resolved workload with more transforms after its own."""
-    if not more:
-        return dict(workload)
-    kept = dict(workload)
-    steps = list(kept.pop("transforms", None) or [])
-    for key in ("between", "first", "scale_rate"):
-        value = kept.pop(key, None)
-        if value is not None and not (key == "scale_rate" and value == 1):
-            steps.append({key: value})
-    return {**kept, "transforms": [*steps, *more]}

@@ -8,8 +8,9 @@ from typing import Any
 
 from reports.statistics.intervals import Estimate
 from reports.text.capacity import sentences
-from slotstep.experiments.capacity.answer import Answer, Question
+from slotstep.experiments.capacity.answer import Answer
 from slotstep.experiments.capacity.judge import Judged, Point
+from slotstep.experiments.capacity.question import Question
 
 LEDGER = "slot_seconds"
 
