@@ -30,7 +30,7 @@ from calibrate.profiles.profile import named
 from sim.cost.forms import Roofline
 from slotstep.validation import measured_runs
 from slotstep.validation.measured_runs import Run
-from slotstep.validation.validation import held
+from slotstep.validation.validation import compared_run
 
 SUITE = "inference-perf, vLLM on H100"
 TRANSFER = "transfer by shape, Qwen3-14B to Llama-2-7B"
@@ -141,8 +141,8 @@ def survivors(of_model: Sequence[Run], found: LogFit) -> str:
 
 
 def by_stage(run: Run, found: LogFit) -> str:
-    """The error of mean E2E in a run's first ten minutes and in the rest, which had another rate."""
-    pairs = held(run.at(found.cost, found.delay)).pairs
+    """The mean E2E of the requests of a run's first ten minutes and of the others, which came at another rate."""
+    pairs = compared_run(run.at(found.cost, found.delay)).pairs
     begun = {request.id: request.arrival / 1e9 for request in run.made.requests}
     early = pairs["id"].map(begun) < STAGE_S
     lines = ""

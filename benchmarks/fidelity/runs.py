@@ -13,7 +13,7 @@ from calibrate.fit.measured_run import MeasuredRun
 from sim.cost.forms import Curve
 from slotstep.validation.measured_runs import Run
 from slotstep.validation.provenance import coefficients
-from slotstep.validation.validation import held
+from slotstep.validation.validation import compared_run
 
 ENGINES = Path(__file__).parent / "engines"
 
@@ -32,7 +32,7 @@ def judge(
     suite: str, run: Run, part: str, cost: Curve, delay: int, bounds: Mapping[tuple[str, str], float], fitted: str
 ) -> Judged:
     """A run predicted whole at a cost, every metric by itself, and the bounds (metric, statistic) that it misses."""
-    found = held(run.at(cost, delay)).content
+    found = compared_run(run.at(cost, delay)).content
     rows = [
         Row(suite, run.name, metric, statistic, of[statistic]["measured"], of[statistic]["predicted"], fitted)
         for metric, of in found["metrics"].items()

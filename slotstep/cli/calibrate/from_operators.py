@@ -42,7 +42,7 @@ def from_operators(
     try:
         shape = architecture(model)
         of = [*(about or ()), f"model.name={shape.name}", f"tensor_parallel={tensor_parallel}"]
-        said = {key: value for key, value in provenance.said(of, out).items() if key != "model"}
+        said = {key: value for key, value in provenance.stated(of, out).items() if key != "model"}
         operators = read(folder, shape, tensor_parallel, attention)
         made = composed_profile(
             operators,

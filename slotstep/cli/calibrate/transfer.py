@@ -1,4 +1,4 @@
-"""`slotstep calibrate transfer`: a profile carried to another model on the same device by shape."""
+"""`slotstep calibrate transfer`: a profile rescaled to another model on the same device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def transfer(
         typer.Option(metavar="DURATION", help="Of the host, between steps; as in the profile if not given."),
     ] = None,
 ) -> None:
-    """Carry a roofline to another dense model on the same device: bytes and operations change, nothing else."""
+    """Rescale a roofline to another dense model on the same device, by bytes and operations."""
     from calibrate.fit.rescale import carried_profile
     from calibrate.models.registry import architecture
     from reports.files import write_text

@@ -80,7 +80,7 @@ def replay(
 
 
 def host_table(told: dict[str, Any]) -> Table:
-    """What the host did with its time, as a table."""
+    """A table of the host's times: scheduling, launching, lateness."""
     from rich import box
     from rich.table import Column, Table
 
