@@ -97,7 +97,7 @@ class Driver:
 
     def wait(self) -> bool:
         """Sleep until something is due; False if nothing is any more."""
-        if not (self.scheduler.running or self.scheduler.waiting.count):
+        if not self.scheduler.busy:
             self.agenda.drop_limits()
         due = self.agenda.next()
         if due is None:
@@ -122,7 +122,7 @@ class Driver:
             return
         self.wake = 0
         self.flying.append((batch, self.executor.launch(batch)))
-        self.must_plan = len(self.flying) < self.scheduler.depth
+        self.must_plan = len(self.flying) < self.scheduler.config.depth
         self.pace.planned(planned - began, perf_counter_ns() - planned)
 
     def collect(self) -> None:
@@ -144,10 +144,9 @@ class Driver:
 
     def await_order(self) -> None:
         """Nothing runs; if someone waits whom the order lets go later by itself, plan again then."""
-        if self.scheduler.waiting.count:
-            until, _ = self.scheduler.order.next_change(self.instant, self.scheduler.decoders.step)
-            if until is not None:
-                self.wake = self.agenda.after(until - self.instant, ARRIVAL, self.try_again)
+        until = self.scheduler.order_changes_at(self.instant)
+        if until is not None:
+            self.wake = self.agenda.after(until - self.instant, ARRIVAL, self.try_again)
 
     def try_again(self, entry: object) -> None:
         """Plan, unless something runs by now or another wake-up was agreed on."""
@@ -180,8 +179,7 @@ class Driver:
 
     def tell(self) -> None:
         """Let clients and executor know of the requests that have just ended."""
-        departed, self.scheduler.departed = self.scheduler.departed, []
-        for seq in departed:
+        for seq in self.scheduler.take_departed():
             if self.clients.react:
                 self.clients.ended(seq)
             self.executor.forget(seq)

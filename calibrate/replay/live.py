@@ -107,7 +107,7 @@ def replay(
     A `clock` given is that of a synthetic engine, which advances it itself. `between` is measured with as in
     `Watched`; between two steps in flight nothing can be. Raises CannotRun for what the engine cannot run.
     """
-    if between is not None and scheduler.depth > 1:
+    if between is not None and scheduler.config.depth > 1:
         raise CannotRun("with two steps in flight there is no place between them to measure in; expected depth 1")
     executor = PagedExecutor(scheduler, engine, prompts)
     ours = FakeClock() if pacing == "cpu" and clock is None else None

@@ -83,7 +83,7 @@ def trial(
     if folder is not None and (folder / LINES).exists():
         raise ValueError(f"{folder}: holds a measurement; expected a new folder, to measure beside this replay")
     campaign = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
-    interleaved = pacing == "cpu" and subject.scheduler().depth == 1
+    interleaved = pacing == "cpu" and subject.scheduler().config.depth == 1
     measured_by = "cpu" if pacing == "cpu" else "wall"
     visits = campaign.rounds(plan.rounds)
     total = plan.rounds * len([*campaign.points, *campaign.held_out])
@@ -134,7 +134,7 @@ def simulate(subject: Subject, cost: Curve) -> EventLog:
     """The same requests at a cost, on no engine at all."""
     clock, scheduler = FakeClock(), subject.scheduler()
     if cost.raggedness:
-        scheduler.decoders.watch()
+        scheduler.state.decoders.watch()
     return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
 
 
