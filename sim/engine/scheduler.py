@@ -184,7 +184,8 @@ class Scheduler:
         needs = state.needs(seq)
         state.waiting.push(seq, needs, now, state.decoders.step)
         if len(state.running) >= state.most_active:
-            self.unsettled = state.takes_slots or (nobody_waits and state.most_active < self.config.slots)
+            limited = state.most_active < self.config.slots or state.decoders.step < state.closed_until
+            self.unsettled = state.takes_slots or (nobody_waits and limited)
         else:
             behind = state.order.appends and not nobody_waits and not self.config.chunk_limit
             self.unsettled = not behind or needs <= self.pool.free
@@ -238,7 +239,8 @@ class Scheduler:
             self.unsettled = True
         else:
             state.dequeue(seq, now)
-            self.unsettled = state.takes_slots or len(state.running) < self.config.slots
+            closed = state.decoders.step < state.closed_until
+            self.unsettled = closed or state.takes_slots or len(state.running) < self.config.slots
 
     # ------------------------------------------------------------------ for the driver
 
