@@ -7,6 +7,7 @@ from typing import Literal
 
 from policies.registry import build
 from sim.cost.forms import Affine
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
@@ -61,4 +62,4 @@ def scheduler(engine: EngineName = "plain") -> Scheduler:
     policy = Policy(build("fcfs", {}, SEED))
     pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
     depth = 1 if engine == "plain" else 2
-    return Scheduler(policy, pool, slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth)
+    return Scheduler(policy, pool, EngineConfig(slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth))

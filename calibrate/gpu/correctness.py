@@ -28,6 +28,7 @@ from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.prompts import prompts
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.policy.base import Policy
@@ -139,7 +140,7 @@ def check_engine(device: str, backend: str = "auto") -> list[CheckResult]:
 def served(engine: Any, requests: Sequence[Request], pages: int, swap: bool, share: bool) -> list[list[int]]:
     """The tokens of each request."""
     pool = NumberedPrefixPool(pages, 16, "all") if share else NumberedPool(pages, 16)
-    scheduler = Scheduler(Policy(ByArrival()), pool, slots=4, token_budget=64, depth=2, swap=swap)
+    scheduler = Scheduler(Policy(ByArrival()), pool, EngineConfig(slots=4, token_budget=64, depth=2, swap=swap))
     listener = Listener(engine)
     executor: BatchAdapter[Any] = BatchAdapter(scheduler, listener, tokens_of)
     Driver(OpenLoop(requests), scheduler, executor, FakeClock()).run()

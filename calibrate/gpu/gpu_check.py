@@ -34,6 +34,7 @@ from calibrate.replay.arrival_order import ByArrival
 from calibrate.replay.live import replay
 from calibrate.replay.prompts import prompts
 from calibrate.validate.experiment import Subject, Trial, judged
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.numbered import NumberedPool
 from sim.policy.base import Policy
@@ -174,8 +175,8 @@ def validated(check: GpuCheck, engine: Any, fitted: Fitted) -> dict[str, Any]:
     subject = Subject(
         lambda: OpenLoop(asked),
         lambda: Scheduler(
-            Policy(ByArrival()), NumberedPool(pages, engine.page_size), slots=scale.slots,
-            token_budget=scale.token_budget,
+            Policy(ByArrival()), NumberedPool(pages, engine.page_size),
+            EngineConfig(slots=scale.slots, token_budget=scale.token_budget),
         ),
         cached(told),
     )  # fmt: skip

@@ -32,7 +32,7 @@ class BatchAdapter(Generic[Handle]):
         pool = scheduler.pool
         if not isinstance(pool, NumberedPool | NumberedPrefixPool):
             raise CannotRun("the pages of this scheduler have no numbers")
-        if scheduler.closed or scheduler.contiguous:
+        if scheduler.closed or scheduler.config.contiguous:
             raise CannotRun(
                 "a real engine batches continuously in paged memory; expected batching: continuous, paged"
             )
@@ -93,7 +93,7 @@ class BatchAdapter(Generic[Handle]):
         """(device page, host page) of the sequences that the plan swapped out; CannotRun if the host is full."""
         leaving: list[tuple[int, int]] = []
         released, self.pool.numbers.released = self.pool.numbers.released, []
-        for seq, table in released if self.scheduler.swap else ():
+        for seq, table in released if self.scheduler.config.swap else ():
             if seq.ended or not table:
                 continue
             if len(table) > len(self.host_free):
@@ -106,7 +106,7 @@ class BatchAdapter(Generic[Handle]):
         """End the engine's requests of sequences that have ended and left the batch."""
         staying = []
         for seq in self.ended:
-            if seq.serial in self.scheduler.running:
+            if seq.serial in self.scheduler.state.running:
                 staying.append(seq)
             elif seq.index in self.begun:
                 self.begun.remove(seq.index)

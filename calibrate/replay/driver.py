@@ -98,7 +98,7 @@ class Driver:
 
     def wait(self) -> bool:
         """Sleep until the next event is due; False if there is none."""
-        if not (self.scheduler.running or self.scheduler.waiting.count):
+        if not self.scheduler.busy:
             self.agenda.drop_limits()
         due = self.agenda.next()
         if due is None:
@@ -123,7 +123,7 @@ class Driver:
             return
         self.wake = 0
         self.flying.append((batch, self.executor.launch(batch)))
-        self.must_plan = len(self.flying) < self.scheduler.depth
+        self.must_plan = len(self.flying) < self.scheduler.config.depth
         self.timing.planned(planned - began, perf_counter_ns() - planned)
 
     def collect(self) -> None:
@@ -145,10 +145,9 @@ class Driver:
 
     def await_order(self) -> None:
         """With nothing running, plan again when the order will admit a waiting request without another event."""
-        if self.scheduler.waiting.count:
-            until, _ = self.scheduler.order.next_change(self.instant, self.scheduler.decoders.step)
-            if until is not None:
-                self.wake = self.agenda.after(until - self.instant, ARRIVAL, self.try_again)
+        until = self.scheduler.order_changes_at(self.instant)
+        if until is not None:
+            self.wake = self.agenda.after(until - self.instant, ARRIVAL, self.try_again)
 
     def try_again(self, entry: object) -> None:
         """Plan, unless a step runs by now or the wake-up is stale."""
@@ -181,8 +180,7 @@ class Driver:
 
     def tell(self) -> None:
         """Notify clients and executor of the requests that have just ended."""
-        departed, self.scheduler.departed = self.scheduler.departed, []
-        for seq in departed:
+        for seq in self.scheduler.take_departed():
             if self.clients.react:
                 self.clients.ended(seq)
             self.executor.forget(seq)

@@ -110,7 +110,7 @@ def replay(
 
     Raises CannotRun for what the engine cannot run.
     """
-    if between is not None and scheduler.depth > 1:
+    if between is not None and scheduler.config.depth > 1:
         raise CannotRun("nothing can be measured between two steps in flight; expected depth 1")
     executor = BatchAdapter(scheduler, engine, prompts)
     ours = FakeClock() if pacing == "cpu" and clock is None else None

@@ -82,7 +82,7 @@ def trial(
     if folder is not None and (folder / LINES).exists():
         raise ValueError(f"{folder}: holds a measurement; expected a new folder, to measure beside this replay")
     sampling = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
-    interleaved = pacing == "cpu" and subject.scheduler().depth == 1
+    interleaved = pacing == "cpu" and subject.scheduler().config.depth == 1
     measured_by = "cpu" if pacing == "cpu" else "wall"
     visits = sampling.rounds(plan.rounds)
     total = plan.rounds * len([*sampling.points, *sampling.held_out])
@@ -133,7 +133,7 @@ def simulate(subject: Subject, cost: Curve) -> EventLog:
     """The log of the same requests at a cost, without an engine."""
     clock, scheduler = FakeClock(), subject.scheduler()
     if cost.raggedness:
-        scheduler.decoders.watch()
+        scheduler.state.decoders.watch()
     return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
 
 

@@ -175,7 +175,7 @@ class Replay:
         The engine plans once more after its last request has ended.
         """
         arrived = self.submit_due()
-        if arrived or self.scheduler.running or self.scheduler.waiting.count:
+        if arrived or self.scheduler.busy:
             return arrived
         if not self.due:
             return [] if self.ended else None
@@ -205,7 +205,7 @@ class Replay:
         line = {"type": "step", "step": self.step, "arrived": arrived}
         line |= self.decisions(work, before)
         self.in_flight.append(InFlight(self.step, batch, sampled(batch, work)))
-        if scheduler.depth == 1:
+        if scheduler.config.depth == 1:
             line |= self.results()
             del line["updated_step"]
         elif len(self.in_flight) > 1:
@@ -228,9 +228,9 @@ class Replay:
             "resumed": [name for name, _ in admitted if name in self.admitted],
             "preempted": [name for kind, name, _ in self.events_since(before) if kind == Kind.PREEMPTED],
             "hit_tokens": {name: found for name, found in admitted if found},
-            "running": [name(seq) for seq in scheduler.running.values()],
-            "waiting": [name(seq) for seq in scheduler.order],
-            "blocks": {name(seq): self.pages(seq) for seq in scheduler.running.values()},
+            "running": [name(seq) for seq in scheduler.state.running.values()],
+            "waiting": [name(seq) for seq in scheduler.policy.order],
+            "blocks": {name(seq): self.pages(seq) for seq in scheduler.state.running.values()},
             "free_blocks": scheduler.pool.free,
         }
         self.admitted.update(new)
@@ -238,7 +238,7 @@ class Replay:
 
     def pages(self, seq: Sequence) -> int:
         """Pages that a running sequence holds."""
-        computed = self.scheduler.decoders.computed(seq) if seq.decoding else seq.computed
+        computed = self.scheduler.state.decoders.computed(seq) if seq.decoding else seq.computed
         return self.scheduler.pool.pages_for(computed)
 
     def results(self) -> Line:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policies import routers
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
@@ -98,8 +99,7 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     Contiguous memory is a pool of pages of one position.
     """
     engine = scenario.engine
-    contiguous = engine.memory == "contiguous"
-    size = 1 if contiguous else engine.page_size
+    size = 1 if engine.memory == "contiguous" else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
     with scenario.blamed(f"engine.{engine.admission}: "):
@@ -107,32 +107,36 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     policy = Policy(first, rule, victim(scenario))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
-            return StaticScheduler(
-                policy, PagePool(pages, size), slots=engine.slots, queue_limit=scenario.limits.queue
-            )
+            return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
         pool = (NumberedPool if numbered else PagePool)(pages, size)
         if engine.share is not None:
             kind = NumberedPrefixPool if numbered else PrefixPool
             pool = kind(pages, size, engine.share, repr((engine.model, engine.positions)))
-        return Scheduler(
-            policy,
-            pool,
-            slots=engine.slots,
-            token_budget=engine.token_budget,
-            chunked=engine.chunked,
-            evict=engine.evict,
-            harvest=engine.harvest,
-            contiguous=contiguous,
-            depth=2 if engine.async_scheduling else 1,
-            max_active=engine.max_active,
-            admit_every=engine.admit_every,
-            chunk_limit=engine.chunk_limit,
-            chunk_limit_adapts=engine.chunk_limit_adapts,
-            queue_limit=scenario.limits.queue,
-            swap=engine.preemption == "swap",
-            preempt_for_slot=engine.preempt_for_slot,
-            max_model_len=engine.max_model_len,
-        )
+        return Scheduler(policy, pool, engine_config(scenario))
+
+
+def engine_config(scenario: Scenario) -> EngineConfig:
+    """The scenario's settings as the kernel takes them; of static batching only those that apply."""
+    engine, queue = scenario.engine, scenario.limits.queue
+    if engine.batching == "static":
+        return EngineConfig(slots=engine.slots, token_budget=engine.token_budget, queue_limit=queue)
+    return EngineConfig(
+        slots=engine.slots,
+        token_budget=engine.token_budget,
+        chunked=engine.chunked,
+        evict=engine.evict,
+        harvest=engine.harvest,
+        contiguous=engine.memory == "contiguous",
+        depth=2 if engine.async_scheduling else 1,
+        max_active=engine.max_active,
+        admit_every=engine.admit_every,
+        chunk_limit=engine.chunk_limit,
+        chunk_limit_adapts=engine.chunk_limit_adapts,
+        queue_limit=queue,
+        swap=engine.preemption == "swap",
+        preempt_for_slot=engine.preempt_for_slot,
+        max_model_len=engine.max_model_len,
+    )
 
 
 def admission(engine: Engine) -> Admission:

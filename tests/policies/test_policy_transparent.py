@@ -15,6 +15,7 @@ from policies.registry import POLICIES, build, names, victim
 from policies.tenant_slots import TenantSlots
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Order, Policy
@@ -55,7 +56,7 @@ def requests(seed):
 def log_of(name, options, seed=0, **modes):
     """The digest of an engine with three slots and too few pages for them, and its log."""
     policy = Policy(build(name, options, 3), Optimistic(), victim(name, options))
-    scheduler = Scheduler(policy, PrefixPool(30, 4, "all"), slots=3, token_budget=40, **modes)
+    scheduler = Scheduler(policy, PrefixPool(30, 4, "all"), EngineConfig(slots=3, token_budget=40, **modes))
     return run(requests(seed), scheduler, Affine(base=5, per_sequence=0.7, per_prefill_token=1.1))
 
 

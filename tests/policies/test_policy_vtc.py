@@ -105,7 +105,7 @@ def test_a_prediction_is_used_up_before_tokens_are_charged_again():
 
     class Watched(Unit):
         def step(self, shape):
-            counters.append(order.tenants["A"].service(scheduler.decoders.step))
+            counters.append(order.tenants["A"].service(scheduler.state.decoders.step))
             return 1
 
     scheduler = engine(slots=1, order=order)

@@ -17,6 +17,7 @@ from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.prompts import prompts
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory import numbered as pages
 from sim.policy.base import Policy
@@ -49,7 +50,9 @@ class Nothing:
 def spent(name):
     """CPU seconds a step for scheduling, rows and bookkeeping."""
     clock = FakeClock()
-    scheduler = Scheduler(Policy(ByArrival()), getattr(pages, name)(20_000, 16), slots=64, token_budget=2048)
+    scheduler = Scheduler(
+        Policy(ByArrival()), getattr(pages, name)(20_000, 16), EngineConfig(slots=64, token_budget=2048)
+    )
     executor = BatchAdapter(scheduler, Nothing(clock), prompts(1000, 0))
     requests = [Request(str(n), n * 1_000_000, 1500, 400) for n in range(128)]
     driver = Driver(OpenLoop(requests), scheduler, executor, clock)

@@ -17,6 +17,7 @@ from calibrate.replay.prompts import prompts
 from policies.fcfs import FirstComeFirstServed
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.policy.base import Optimistic, Policy
@@ -59,7 +60,7 @@ def engine():
 def served(engine, requests, pages, share=None, depth=1, swap=False, slots=4, pacing="cpu"):
     pool = NumberedPool(pages, 16) if share is None else NumberedPrefixPool(pages, 16, share)
     policy = Policy(FirstComeFirstServed(), Optimistic())
-    scheduler = Scheduler(policy, pool, slots=slots, token_budget=64, depth=depth, swap=swap)
+    scheduler = Scheduler(policy, pool, EngineConfig(slots=slots, token_budget=64, depth=depth, swap=swap))
     heard = Heard(engine)
     done = replay(OpenLoop(requests), scheduler, heard, prompts(500, seed=2), pacing)
     return {done.log.requests[index].id: tokens for index, tokens in heard.tokens.items()}, done
@@ -128,7 +129,7 @@ def test_lateness_does_not_grow_from_request_to_request():
     clock = Oversleeper()
     requests = [Request(str(n), n * 50_000_000, 1, 2) for n in range(200)]
     policy = Policy(FirstComeFirstServed(), Optimistic())
-    scheduler = Scheduler(policy, NumberedPool(100, 16), slots=4, token_budget=64)
+    scheduler = Scheduler(policy, NumberedPool(100, 16), EngineConfig(slots=4, token_budget=64))
     driver = Driver(OpenLoop(requests), scheduler, FakeExecutor(Unit(10_000_000), clock), clock)
     driver.run()
     late = np.array(driver.timing.lateness[1:])

@@ -74,7 +74,7 @@ def test_the_shapes_of_a_log_are_those_that_were_run(made):
         made, share=None, modes={key: value for key, value in made.modes.items() if key not in ("evict", "harvest")}
     )
     scheduler = made.scheduler()
-    scheduler.decoders.watch()
+    scheduler.state.decoders.watch()
     log = Driver(made.clients(), scheduler, executor, clock).run()
     found = [told(shape) for shape in shapes(log)]
     assert [tokens(each) for each in found] == [tokens(each) for each in executor.shapes]

@@ -7,6 +7,7 @@ import pytest
 from policies import registry
 from sim.accounting import metrics
 from sim.cost.forms import Roofline
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.policy.base import Optimistic, Policy
@@ -59,7 +60,7 @@ def fitted(data):
 
 def occupancy(requests, slots):
     policy = Policy(registry.build("fcfs", {}, 0), Optimistic())
-    scheduler = Scheduler(policy, PagePool(40_000, 16), slots=slots, token_budget=8192)
+    scheduler = Scheduler(policy, PagePool(40_000, 16), EngineConfig(slots=slots, token_budget=8192))
     return metrics.summary(simulate(requests, scheduler, ENGINE), None)["occupancy"]
 
 
