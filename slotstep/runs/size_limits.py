@@ -174,6 +174,6 @@ def reason(scenario: Scenario, run: Stopped) -> BadInput:
             "quiet": f"no progress: {run.count:,} events {when} brought no step to its end",
             "failing": f"no progress: cluster.failures{mean}, and {run.count:,} failures {when} "
             "left no step time to end",
-            "waiting": f"no progress: the policy {scenario.policy.name} lets {run.count:,} requests wait for ever",
+            "waiting": f"no progress: the policy {scenario.policy.name} lets {run.count:,} requests wait forever",
         }[run.what]
     )

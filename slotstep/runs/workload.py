@@ -161,7 +161,7 @@ def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
 
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:
-    """The synthetic workload that a scenario describes; raises BadInput for what is none."""
+    """The synthetic workload that a scenario describes; raises BadInput for an invalid one."""
     return synthetic.parse(in_nanoseconds(written, synthetic.DURATIONS, "synthetic"))
 
 

@@ -190,4 +190,4 @@ class Engine(Section):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} needs prefix_cache: true")
         if self.warm and self.share == "none":
-            raise ValueError("warm needs share: tenant or all (with none, nobody finds another's pages)")
+            raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")

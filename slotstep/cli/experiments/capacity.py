@@ -46,7 +46,7 @@ def capacity(
     seeds: Annotated[int, typer.Option(min=4, help="Most runs at a point.")] = 16,
     tolerance: Annotated[float, typer.Option(min=0.001, max=0.5, help="Relative, of the rate.")] = 0.02,
     resample: Annotated[
-        str, typer.Option(metavar="T", help="Of a trace: each run is another draw of stretches so long.")
+        str, typer.Option(metavar="T", help="Block length of a trace's bootstrap: each run draws other blocks.")
     ] = "60s",
     settings: Settings = None,
     trace: RequestsFile = None,

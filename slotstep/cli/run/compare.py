@@ -31,7 +31,7 @@ def compare(
     as_json: AsJson = False,
     seeds: Annotated[
         int | None,
-        typer.Option(min=2, help="Repeat on so many seeds, and say what is more than luck: intervals and verdicts."),
+        typer.Option(min=2, help="Repeat on this many seeds: intervals, and significant differences."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Seeds at once; as many as there are cores.")] = None,
     yes: Yes = False,

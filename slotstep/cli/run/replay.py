@@ -91,7 +91,7 @@ def host_table(told: dict[str, Any]) -> Table:
     names = {
         "scheduling_and_bookkeeping_s": "scheduling and bookkeeping, a step",
         "launching_s": "launching, a step",
-        "lateness_s": "arrivals heard of late",
+        "lateness_s": "arrivals submitted late",
         "oversleep_s": "waits that ended late",
     }
     for key, name in names.items():

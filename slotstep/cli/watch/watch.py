@@ -25,7 +25,7 @@ def watch(
     slots: Annotated[int, typer.Option(min=1, help="max_num_seqs of each engine behind the page.")],
     interval: Annotated[str, typer.Option(metavar="TIME", help="Between two readings.")] = "5s",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="How long an answer may take.")] = "5s",
-    count: Annotated[int | None, typer.Option(min=1, help="Stop after so many readings.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after this many readings.")] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="One of several models that are served.")] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Read once: what the counters hold of the engine's life.")

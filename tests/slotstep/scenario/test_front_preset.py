@@ -225,7 +225,7 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
         (["engine={model: m}"], "engine: model needs prefix_cache: true"),
         (
             ["engine={prefix_cache: true, share: none, warm: c.json.gz}"],
-            "engine: warm needs share: tenant or all (with none, nobody finds another's pages)",
+            "engine: warm needs share: tenant or all (with none, no request finds pages of another)",
         ),
         (["engine={batching: static, chunk_limit: 5}"], "engine: chunk_limit needs batching: continuous"),
         (["engine={chunk_limit_adapts: true}"], "engine: chunk_limit_adapts needs a chunk_limit"),
