@@ -6,9 +6,10 @@ import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from benchmarks import measure
+from benchmarks import measure, optimizer
 from benchmarks.__main__ import main
 from benchmarks.cases import Case
 from benchmarks.plan import FAST, FULL, Plan
@@ -59,3 +60,11 @@ def test_the_table_says_what_was_left_out_and_what_was_aimed_at(capsys: pytest.C
     assert "left out" in printed
     assert all(required in printed for required in ("≥ 20,000", "≥ 10,000", "≥ 2,000"))
     assert "8x" in printed
+
+
+def test_an_optimizer_is_followed_by_the_lowest_loss_after_each_evaluation():
+    problem = optimizer.problem_of(0)
+    found = optimizer.losses(problem, optimizer.ours, 8)
+    assert found.shape == (8,)
+    assert (np.diff(found) <= 0).all()
+    assert found[-1] < found[0]

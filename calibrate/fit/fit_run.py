@@ -91,10 +91,10 @@ class Fitted:
         return always if self.clock == "wall" else [*always, "what the host does between two steps"]
 
     def told(self) -> list[dict[str, Any]]:
-        """A row for every point, of plain values."""
+        """A row for every point, as YAML holds it."""
         columns = ["name", "held_out", "n", "duration_ns", "mad_ns", "low_ns", "high_ns", "error", "over_floor"]
         rows = self.points[columns].to_dict("records")
-        return [{str(key): plain(value) for key, value in row.items()} for row in rows]
+        return [{str(key): rounded_value(value) for key, value in row.items()} for row in rows]
 
 
 def fit(
@@ -145,8 +145,8 @@ def over_floor(points: pd.DataFrame, about: Mapping[str, Any], ceilings: Mapping
     ]
 
 
-def plain(value: Any) -> Any:
-    """A value of a frame as YAML takes it; nothing for what is not known, seven digits of what is."""
+def rounded_value(value: Any) -> Any:
+    """A value of a frame as YAML holds it: None for NaN, floats with seven digits."""
     if isinstance(value, float):
         return None if value != value else float(f"{value:.7g}")
     return value

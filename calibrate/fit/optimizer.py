@@ -21,8 +21,8 @@ Residuals = Callable[[Floats], Floats]
 
 WIDTHS = (0.03, 0.1)
 """Steps of the differences, in turn."""
-LONGEST = 0.7
-"""Farthest a trial goes in any coordinate."""
+MAX_STEP = 0.7
+"""Largest step of a trial in any coordinate."""
 ENOUGH = 0.01
 """A Jacobian that lowers the loss by a smaller share than this is given up."""
 
@@ -85,9 +85,9 @@ def follow(
 
 
 def trial_step(slope: Floats, here: Floats, robust: float, damping: float) -> Floats:
-    """The damped Gauss-Newton step of the soft L1 loss, no longer than LONGEST in any coordinate."""
+    """The damped Gauss-Newton step of the soft L1 loss, at most MAX_STEP in any coordinate."""
     weights = 1 / np.sqrt(1 + (here / robust) ** 2)
     normal = slope.T @ (weights[:, None] * slope)
     scale = np.diag(np.maximum(np.diag(normal), 1e-12))
     step = np.linalg.solve(normal + damping * scale, -slope.T @ (weights * here))
-    return np.asarray(step * min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-12)), np.float64)
+    return np.asarray(step * min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12)), np.float64)

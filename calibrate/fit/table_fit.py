@@ -21,7 +21,7 @@ from calibrate.measure.points import Point
 from sim.cost.forms import Curve
 from sim.cost.table import Table, table
 
-Plain = dict[str, Any]
+Content = dict[str, Any]
 
 SUREST = 0.005
 """The precision assumed of a median is no better than this, relatively: a repeatable median may still be biased."""
@@ -36,7 +36,7 @@ class Line:
     rise: float
 
 
-def tabulate(points: pd.DataFrame) -> Plain:
+def tabulate(points: pd.DataFrame) -> Content:
     """The table, as `sim.cost.table.table` reads it, of measured points (`calibrate.measure.frame.by_point`).
 
     `raggedness` is what uneven decodes cost beyond even ones of the same mean, where there are any. Held-out points
@@ -48,7 +48,7 @@ def tabulate(points: pd.DataFrame) -> Plain:
     if not decodes or not chunks:
         raise ValueError("a table needs points of kind decode and of kind chunk")
     dense = dense_of(decodes, chunks)
-    made: Plain = {
+    made: Content = {
         "dense": {"at": list(dense), "ns": list(dense.values())},
         "decode": {
             "at": list(decodes),
@@ -171,9 +171,9 @@ def left_out(points: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def residuals(cost: Curve, points: pd.DataFrame) -> Plain:
+def residuals(cost: Curve, points: pd.DataFrame) -> Content:
     """Mean and largest relative error of each kind of grid point, and of the held-out ones."""
-    found: Plain = {}
+    found: Content = {}
     off = errors(cost, points).abs().to_numpy(np.float64)
     for kind in ("decode", "chunk", "mixed", "uneven", "ragged"):
         chosen = off[(points["kind"] == kind).to_numpy()]

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Everything there is to find out on a machine with a GPU, in under eight minutes, into one folder. No network.
+# Every check and measurement on a machine with a GPU, in under eight minutes, into one folder. No network.
 #
 #   calibrate/gpu/gpu_check.sh OUT                  on one CUDA GPU
-#   calibrate/gpu/gpu_check.sh OUT --scale tiny     a rehearsal of every line on a CPU
+#   calibrate/gpu/gpu_check.sh OUT --scale tiny     a rehearsal of every stage on a CPU
 #
 # Needs a Python (PYTHON, default python3) with torch 2.11 or newer, triton 3.6 or newer, numpy, pandas, scipy, PyYAML
-# and matplotlib. OUT/summary.md is written anew after every stage.
+# and matplotlib. OUT/summary.md is rewritten after every stage.
 set -eu
 test $# -ge 1 || { echo "usage: $0 OUT [--scale full|tiny] [--model NAME] [--seconds N]" >&2; exit 2; }
 out=$1

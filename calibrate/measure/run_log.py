@@ -37,7 +37,7 @@ class RunLog:
         if (folder / ABOUT).exists():
             found = read_about(folder)
             for key in sorted({*found, *self.about}):
-                if found.get(key) != plain(self.about.get(key)):
+                if found.get(key) != through_json(self.about.get(key)):
                     raise ValueError(
                         f"{folder / ABOUT}: {key} is {found.get(key)!r}, of this measurement "
                         f"{self.about.get(key)!r}; expected a new folder, or the same measurement to continue"
@@ -104,8 +104,8 @@ def read_about(folder: Path) -> dict[str, Any]:
     return found
 
 
-def plain(value: Any) -> Any:
-    """A value as it comes back from a file."""
+def through_json(value: Any) -> Any:
+    """A value as it is read back from JSON."""
     return json.loads(json.dumps(value))
 
 

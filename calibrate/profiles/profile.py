@@ -70,7 +70,7 @@ def profile(curve: Mapping[str, Mapping[str, Any]], *, name: str = "profile", **
     """
     stated = {"format": FORMAT, **about, "curve": curve}
     known_keys(stated, KEYS)
-    return Profile(name, {key: plain(stated.get(key)) for key in KEYS if key in stated or key != "details"})
+    return Profile(name, {key: yaml_value(stated.get(key)) for key in KEYS if key in stated or key != "details"})
 
 
 def read(path: str | Path) -> Profile:
@@ -114,12 +114,12 @@ def named(name: str) -> Profile:
     return parse(file.read_bytes(), name, f"{name}.yaml")
 
 
-def plain(value: Any) -> Any:
+def yaml_value(value: Any) -> Any:
     """`value` as YAML holds it: mappings, lists, and the numbers of numpy as Python's."""
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): yaml_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [yaml_value(inner) for inner in value]
     return value.item() if hasattr(value, "item") else value
 
 

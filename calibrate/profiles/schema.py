@@ -147,15 +147,17 @@ def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
 def coefficients(cost: Curve) -> dict[str, dict[str, Any]]:
     """A curve of the kernel as a profile holds it, by its kind, without zeros; inverse of `curve`."""
     kind = next(name for name, form in CURVES.items() if isinstance(cost, form))
-    return {kind: {each.name: plain(value) for each in fields(cost) if (value := getattr(cost, each.name))}}
+    return {
+        kind: {each.name: yaml_coefficient(value) for each in fields(cost) if (value := getattr(cost, each.name))}
+    }
 
 
-def plain(value: Any) -> Any:
+def yaml_coefficient(value: Any) -> Any:
     """A coefficient as YAML holds it: a number, a list of sizes, or a table with its points."""
     if isinstance(value, Knots):
         return {"at": list(value.at), "ns": list(value.y)}
     if isinstance(value, Lines):
-        return {**plain(value.base), "per_position": list(value.per_position.y)}
+        return {**yaml_coefficient(value.base), "per_position": list(value.per_position.y)}
     return list(value) if isinstance(value, tuple) else value
 
 
