@@ -1,7 +1,4 @@
-"""How each row of the ledger looks, the same in every report: its place, colour, glyph and meaning.
-
-Knows nothing of how the rows are counted.
-"""
+"""The rows of the ledger as every report shows them: order, colours, glyphs, meaning and advice."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One reason for a slot-step. `glyph` and `ascii` tell the rows apart where there is no colour.
+    """One reason for a slot-step.
 
-    `dark` is its colour on a dark ground; `advice` what to do about it, empty if nothing.
+    `colour` is for a light background, `dark` for a dark one (both `#rrggbb`); `glyph` and `ascii` distinguish the
+    rows without colour. `advice` says what would reduce the row; it is empty if there is nothing to reduce.
     """
 
     key: str
@@ -25,7 +23,8 @@ class LedgerRow:
     advice: str = ""
 
 
-# Useful first, then occupied in vain, then empty. Work is blue, lost work purple, holding warm, empty grey.
+# Useful rows first, then occupied slots without useful work, then empty slots. Computing is blue, wasted work purple,
+# waiting in a slot orange, empty grey.
 ROWS = (
     LedgerRow("decode", "#0b4f82", "#4a9bd9", "█", "#", "one new token"),
     LedgerRow("prefill", "#4f9fd4", "#86c1ee", "▓", "=", "prompt tokens", "prompts that repeat could be cached"),
@@ -100,10 +99,10 @@ USEFUL = ("decode", "prefill")
 
 
 def of(account: Mapping[str, float]) -> list[tuple[LedgerRow, float]]:
-    """The rows of one account (`slot_steps` or `slot_seconds` of a summary) with what each holds, in order.
+    """The rows of one account (`slot_steps` or `slot_seconds` of a summary) with their amounts, in order of ROWS.
 
-    Raises ValueError for a row that nobody has given a look, and when the rows do not add up to what was
-    bought (to a millionth: slot-seconds are floats).
+    Raises ValueError for a row that is not in ROWS, and if the rows do not add up to `bought` within a millionth of
+    it (slot-seconds are floats).
     """
     known = [row.key for row in ROWS]
     unknown = sorted(account.keys() - {*known, "bought"})
@@ -117,5 +116,5 @@ def of(account: Mapping[str, float]) -> list[tuple[LedgerRow, float]]:
 
 
 def useful(account: Mapping[str, float]) -> float:
-    """What the useful rows hold."""
+    """The sum of the useful rows of an account, in its unit."""
     return sum(account[key] for key in USEFUL)

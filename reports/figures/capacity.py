@@ -1,4 +1,4 @@
-"""An answer to how much as a figure: each objective over the knob."""
+"""The result of a search for capacity as a figure: each objective over the rate or the number of replicas."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from reports.figures import style
-from reports.text.capacity import Content, _label
+from reports.text.capacity import Content, variant_label
 from reports.units import duration
 
 
 def capacity_figure(content: Content) -> Figure:
-    """For each objective how its statistic rises with the knob, a line for each variant, and its limit."""
+    """A panel per objective: its statistic over what is searched over, a line per variant, and its limit.
+
+    `content` is the object that `slotstep capacity --json` prints. Without objectives the panel shows occupancy.
+    """
     panels = content["objectives"] or ["occupancy"]
     figure = style.figure(7, 2.6 * len(panels))
     handles: dict[str, Any] = {}
@@ -29,7 +32,7 @@ def capacity_figure(content: Content) -> Figure:
             (handle,) = axes.plot(
                 *zip(*drawn, strict=True), color=colour, linestyle=dashes, marker=".", linewidth=1.2
             )
-            handles[_label(content["answers"], answer)] = handle
+            handles[variant_label(content["answers"], answer)] = handle
             if answer["knee"] is not None:
                 axes.axvline(answer["at"], color=colour, linewidth=0.8, alpha=0.5)
         if content["objectives"] and (limit := content["answers"][0]["curve"][0]["objectives"][place]["limit"]):

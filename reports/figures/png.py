@@ -1,4 +1,4 @@
-"""The figures of a report and how they are saved; each is drawn by a module of its own."""
+"""Writing of figures as PNG."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOTS_PER_INCH = 150
 
 
 def write_png(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
-    """Save each figure as `<name>.png` in an existing folder, atomically; return the paths in order.
+    """Write each figure as `<name>.png` into an existing folder, atomically; return the paths in order.
 
     Raises OSError if the folder is absent or cannot be written.
     """

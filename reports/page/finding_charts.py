@@ -1,4 +1,4 @@
-"""The curves of a finding: points joined by lines, with their intervals; a line for each value of one column."""
+"""The charts of a finding: points joined by lines, with their intervals; a line per value of one column."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from reports.figures.distributions import WIDE_RANGE
 from reports.page import svg
 from reports.page.line_charts import significant_or_zero
 from reports.page.report import Curve, Finding
 
-WIDE_RANGE = 30.0
 APART = 4.0
-"""Between the intervals of neighbouring lines, which may be at one place."""
+"""The horizontal distance between the interval strokes of different lines at the same x, in units of the view box."""
 
 
 @dataclass(frozen=True)
 class FindingChart:
-    """A curve's figure under its title, what it leaves out, and the looks of its lines by name."""
+    """A chart: its title, a remark on points left out, its figure, and the name and CSS style of each line."""
 
     title: str
     remark: str
@@ -29,7 +29,7 @@ class FindingChart:
 
 
 def finding_chart(finding: Finding, curve: Curve) -> FindingChart:
-    """A curve of a finding. Points that are not finite are not drawn, and said; neither is a bound that is not."""
+    """The chart of a curve of a finding, without points and bounds that are not finite."""
     points = finding.frame[[curve.across, curve.up]].astype("float64")
     finite = np.isfinite(points.to_numpy("float64")).all(axis=1)
     frame = finding.frame[finite]
@@ -72,7 +72,7 @@ def finding_chart(finding: Finding, curve: Curve) -> FindingChart:
 
 
 def _heights(frame: pd.DataFrame, curve: Curve) -> svg.Floats:
-    """All heights that have to fit: the points, and what bounds are finite."""
+    """All values that the y axis has to cover: points, finite bounds, and the level."""
     columns = [curve.up, *([curve.low, curve.high] if curve.low else [])]
     values: svg.Floats = frame[columns].to_numpy("float64").ravel()
     finite: svg.Floats = values[np.isfinite(values)]

@@ -1,4 +1,4 @@
-"""The answers that come first: a sentence on the slots, cards with the numbers people ask for, what to beware of."""
+"""The top of a report: sentences on the use of the slots, cards with the main metrics, and caveats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CARDS = (
 
 @dataclass(frozen=True)
 class Card:
-    """A number, what it is, and what stands beside it."""
+    """A metric: its name, its value, and the text beneath."""
 
     name: str
     value: str
@@ -31,7 +31,7 @@ class Card:
 
 
 def cards(runs: Sequence[Run]) -> list[Card]:
-    """A card for each metric that any run has: of one run its value; of several the best, whose it is, the rest."""
+    """A card per metric of CARDS that a run has: the value of a single run, or the best, its run, and the others."""
     summaries = [run.summary for run in runs]
     compared = [
         comparison
@@ -57,15 +57,15 @@ def _told(comparison: MetricComparison, names: Sequence[str]) -> tuple[str, str]
 
 
 def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """Where the slots of each run went, in a sentence each; and then who wins what, or what a single run did."""
+    """A sentence per run on the use of its slots; the comparison of runs, or the throughput of a single one."""
     said = [_slots(run, len(runs) > 1) for run in runs]
     if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in said}) == 1:
         said = [f"All policies: {said[0].partition(': ')[2]}"]
     if len(runs) == 1:
-        return said, [_pace(runs[0])]
-    beware = {sentence.partition(": ")[2] for run in runs for sentence in sentences([run.summary])}
+        return said, [_throughput(runs[0])]
+    caveats = {sentence.partition(": ")[2] for run in runs for sentence in sentences([run.summary])}
     whole = sentences([run.summary for run in runs])
-    return said, [sentence for sentence in whole if sentence.partition(": ")[2] not in beware]
+    return said, [sentence for sentence in whole if sentence.partition(": ")[2] not in caveats]
 
 
 def _slots(run: Run, several: bool) -> str:
@@ -83,7 +83,7 @@ def _slots(run: Run, several: bool) -> str:
     return f"{begin}{useful}; the largest loss is {row.key}, {percent(amount / bought)}: {row.meaning}{advice}."
 
 
-def _pace(run: Run) -> str:
+def _throughput(run: Run) -> str:
     rates, requests = run.summary["rates"], run.summary["requests"]
     if rates["output_tokens_per_s"] is None:
         return "Nothing was run."
@@ -95,7 +95,7 @@ def _pace(run: Run) -> str:
 
 
 def warnings(runs: Sequence[Run]) -> list[str]:
-    """What the numbers leave out or assume, once for all runs that share it."""
+    """What the numbers leave out or assume: each sentence once, with the names of its runs if not all share it."""
     said: dict[str, list[str]] = {}
     for run in runs:
         for sentence in _of(run):

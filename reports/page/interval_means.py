@@ -1,6 +1,6 @@
-"""What holds over time, as exact means over equal intervals: nothing is sampled.
+"""Quantities over time as time-weighted means over equal intervals, exact, without sampling.
 
-Stretches [start, end) with a value; where none lasts the value is 0, where several do they add up.
+A quantity is given by spans [start, end) with a value; where spans overlap their values add up, elsewhere it is 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ EMPTY = ("no_budget", "no_memory", "blocked", "limited")
 
 
 def means(start: Whole, end: Whole, value: Floats | Whole, edges: Whole) -> Floats:
-    """The time-weighted mean of the value in each interval between consecutive edges."""
+    """The time-weighted mean of a quantity in each interval between consecutive edges.
+
+    `start`, `end` and `value` describe its spans (ns); the result has one element less than `edges` (ns, ascending).
+    """
     times = np.concatenate([start, end])
     change = np.concatenate([value, -value]).astype(np.float64)
     order = np.argsort(times, kind="stable")
@@ -38,19 +41,19 @@ def means(start: Whole, end: Whole, value: Floats | Whole, edges: Whole) -> Floa
 
 
 def edges(run: Run, count: int) -> Whole:
-    """Edges of `count` equal intervals from the run's begin to its end, fewer if it lasts fewer nanoseconds."""
+    """Edges (ns) of `count` equal intervals from the run's begin to its end; fewer if it lasts fewer nanoseconds."""
     begin, end = run.begin, max(run.end, run.begin + 1)
     return np.unique(np.linspace(begin, end, count + 1).round().astype(np.int64))
 
 
 def of_steps(run: Run, value: Floats | Whole, over: Whole) -> Floats:
-    """The mean of something that each step has; 0 counts where no step runs."""
+    """The mean of a per-step value in each interval; it counts as 0 while no step runs."""
     start = run.steps["start_ns"].to_numpy(np.int64)
     return means(start, start + run.steps["duration_ns"].to_numpy(np.int64), value, over)
 
 
 def queue(run: Run, over: Whole) -> Floats:
-    """How many requests waited for their first admission."""
+    """The mean number of requests waiting for their first admission in each interval."""
     requests = run.requests[run.requests["queued_ns"].notna()]
     start = requests["queued_ns"].to_numpy(np.int64)
     end = requests["admitted_ns"].fillna(requests["ended_ns"]).fillna(run.end).to_numpy(np.int64)
@@ -58,10 +61,10 @@ def queue(run: Run, over: Whole) -> Floats:
 
 
 def step_rows(run: Run) -> pd.DataFrame:
-    """What every slot did in each step, a column for each row of the ledger but `wasted` and `idle`.
+    """The number of slots in each row of the ledger, per step: a column per row, a row per step.
 
-    Work that turned out to be wasted is in the row of what it was at the time. Columns add up to the slots of
-    an engine.
+    There are no columns `wasted` and `idle`: work for requests that were cancelled later is in `decode` or `prefill`.
+    The columns of a step add up to the slots of its engine.
     """
     steps = run.steps
     found = pd.DataFrame({row: steps[row].to_numpy(np.int64) for row in AT_WORK})
@@ -78,7 +81,7 @@ def step_rows(run: Run) -> pd.DataFrame:
 
 
 def ledger(run: Run, over: Whole) -> Mapping[str, Floats]:
-    """The share of the slots that each row of the ledger had in each interval, `idle` with the rest."""
+    """The share of the slots in each row of the ledger, per interval; `idle` is what remains."""
     found = step_rows(run)
     shares = {row: of_steps(run, found[row].to_numpy(), over) / max(run.slots, 1) for row in found}
     shares["idle"] = np.maximum(0.0, 1.0 - np.sum(list(shares.values()), axis=0))

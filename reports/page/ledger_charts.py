@@ -1,4 +1,4 @@
-"""The ledger as bars and over time: every slot-step and slot-second in the colour of its row."""
+"""The ledger as bars and as areas over time, in the colours of its rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from reports import ledger_rows
 from reports.page import interval_means, svg
-from reports.page.line_charts import percent_label, time_label
+from reports.page.line_charts import percent_label
 from reports.page.report import SECOND, Run
-from reports.units import percent, significant
+from reports.units import amount, percent, tick_label
 
 INTERVALS = 240
 LINE = 50.0
@@ -20,17 +20,17 @@ ACCOUNTS = {"slot_steps": "slot-steps", "slot_seconds": "slot-seconds"}
 
 
 def bars(runs: Sequence[Run]) -> Markup:
-    """A bar per run and account, parted by the rows that hold anything; as wide as the page, its text not scaled."""
+    """A bar per run and account with a segment per row that is not 0; as wide as the page, its text not scaled."""
     height = LINE * len(runs) * len(ACCOUNTS)
     parts = []
     at = 0.0
     for run in runs:
         for key, unit in ACCOUNTS.items():
             account = run.summary[key]
-            parts.append(svg.text(0, at + 14, f"{run.name}: {_amount(account['bought'])} {unit}", class_="t strong"))
+            parts.append(svg.text(0, at + 14, f"{run.name}: {amount(account['bought'])} {unit}", class_="t strong"))
             begin = 0.0
-            for row, amount in ledger_rows.of(account):
-                share = amount / account["bought"] if account["bought"] else 0.0
+            for row, taken in ledger_rows.of(account):
+                share = taken / account["bought"] if account["bought"] else 0.0
                 if share > 0:
                     name = f"{row.key} {percent(share)}: {row.meaning}"
                     place = {"x": f"{100 * begin:.4f}%", "width": f"{100 * share:.4f}%", "y": at + 20, "height": 22}
@@ -48,12 +48,8 @@ def bars(runs: Sequence[Run]) -> Markup:
     )
 
 
-def _amount(bought: float) -> str:
-    return f"{bought:,}" if isinstance(bought, int) else significant(bought)
-
-
 def over_time(run: Run) -> Markup:
-    """The shares of the ledger's rows as stacked areas over time, those that hold nothing left out."""
+    """The shares of the ledger's rows as stacked areas over time; rows that are 0 throughout are left out."""
     box = svg.Box(width=1000.0, height=230.0)
     over = interval_means.edges(run, INTERVALS)
     span = max(run.end - run.begin, 1) / SECOND
@@ -68,5 +64,5 @@ def over_time(run: Run) -> Markup:
             path = svg.area_path(across, np.repeat(y(top), 2), np.repeat(y(bottom), 2))
             areas.append(svg.tag("path", svg.tag("title", key), d=path, class_=f"r-{key}"))
             bottom = top
-    axes = box.axes(x, y, time_label, percent_label, "time since the first request", most=(9, 5))
+    axes = box.axes(x, y, tick_label, percent_label, "time since the first request", most=(9, 5))
     return box.figure(f"{run.name}: what the slots did over time", axes, *areas, class_="wide")

@@ -1,7 +1,4 @@
-"""Lines: the latency distributions and what holds over time, a line per run.
-
-Knows nothing of how anything is measured.
-"""
+"""Line charts with a line per run: latency distributions, and queue, pages and occupancy over time."""
 
 from __future__ import annotations
 
@@ -13,20 +10,14 @@ from markupsafe import Markup
 from reports.figures.distributions import PANELS, WIDE_RANGE, survival
 from reports.page import interval_means, svg
 from reports.page.report import SECOND, Run
-from reports.units import duration, percent, significant, unit_of
+from reports.units import duration, percent, significant, tick_label
 
 INTERVALS = 400
 Floats = svg.Floats
 
 
-def time_label(seconds: float) -> str:
-    """A tick on an axis of times."""
-    length, unit = unit_of([seconds])
-    return f"{round(seconds / length, 6):,g} {unit}"
-
-
 def latencies(runs: Sequence[Run]) -> list[tuple[str, str, Markup]]:
-    """(name, what it means, figure) for wait, TTFT, TPOT and E2E: the share of requests that took longer."""
+    """Name, caption and figure for each of wait, TTFT, TPOT and E2E: the share of requests that took longer."""
     found = []
     for column, (name, meaning) in PANELS.items():
         samples = [run.requests[column].to_numpy(dtype="float64") for run in runs]
@@ -64,12 +55,12 @@ def _distribution(name: str, samples: Sequence[Floats]) -> Markup:
             across = x(np.maximum(np.concatenate([[x.low], values]), x.low))
             level = y(np.maximum(np.concatenate([[1.0], longer]), y.low))
             lines.append(svg.tag("path", d=svg.steps_path(across, level), class_="line", style=svg.look(place)))
-    drawn = box.axes(x, y, time_label, lambda share: f"{100 * share:g}%", "time", most=(7, 8))
+    drawn = box.axes(x, y, tick_label, lambda share: f"{100 * share:g}%", "time", most=(7, 8))
     return box.figure(name, drawn, *lines)
 
 
 def over_time(runs: Sequence[Run]) -> list[tuple[str, str, Markup]]:
-    """(name, caption, figure) for the queue, the pages held and occupancy, as means over equal intervals."""
+    """Name, caption and figure for the queue, the pages held and occupancy, as means over equal intervals."""
     span = max(max(run.end - run.begin, 1) for run in runs) / SECOND
     each = [interval_means.edges(run, INTERVALS) for run in runs]
     length = duration(span / INTERVALS)
@@ -105,12 +96,12 @@ def _occupancy(run: Run, over: interval_means.Whole) -> Floats:
 
 
 def significant_or_zero(value: float) -> str:
-    """A tick on an axis of counts."""
+    """The label of a tick on an axis of numbers."""
     return f"{value:,g}" if value < 1 else f"{value:,.0f}" if value == round(value) else significant(value)
 
 
 def percent_label(share: float) -> str:
-    """A tick on an axis of shares."""
+    """The label of a tick on an axis of shares."""
     return percent(share).replace(".0%", "%")
 
 
@@ -129,4 +120,4 @@ def _lines(
         across, level = x(np.append(times, span if not len(times) else times[-1])), y(np.append(values, values[-1:]))
         path = svg.steps_path(across, level[: len(across)])
         lines.append(svg.tag("path", d=path, class_="line", style=svg.look(place)))
-    return box.figure(name, box.axes(x, y, time_label, label, "time since the first request"), *lines)
+    return box.figure(name, box.axes(x, y, tick_label, label, "time since the first request"), *lines)

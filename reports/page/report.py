@@ -1,6 +1,6 @@
-"""What a page tells of: one run or several of the same requests, and what was made of a folder's files.
+"""The content of a report: runs of the same requests, and findings of a sweep, replications or a search for capacity.
 
-Knows no file; `slotstep.report_input.folder` reads them.
+`slotstep.report_input` reads it from the folders that `--out` wrote.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ SECOND = 10**9
 
 @dataclass(frozen=True)
 class Run:
-    """One run under the name that its figures give it: `summary` as `--json` prints it, the tables of `--out`.
+    """One run under the name that figures and tables give it.
 
-    `scenario` is the resolved scenario as text, `profile` the text of the cost's profile if it has one.
+    `summary` is the object that `--json` prints; `requests`, `steps` and `stays` are the tables requests.parquet,
+    steps.parquet and slots.parquet of `--out`. `scenario` is the resolved scenario as YAML, `profile` the profile of
+    the cost as YAML, if it has one.
     """
 
     name: str
@@ -31,41 +33,41 @@ class Run:
 
     @property
     def replicas(self) -> int:
-        """How many engines there were."""
+        """The number of engines."""
         return len(self.summary["replicas"])
 
     @property
     def engine_slots(self) -> Sequence[int]:
-        """Slots of each engine."""
+        """The number of slots of each engine."""
         return [int(replica["slots"]) for replica in self.summary["replicas"]]
 
     @property
     def slots(self) -> int:
-        """Slots of all engines together."""
+        """The number of slots of all engines."""
         return sum(self.engine_slots)
 
     @property
     def profiles(self) -> Sequence[Mapping[str, Any]]:
-        """The profiles that its costs come from: name, digest, and what of the run lies beyond them."""
+        """The profiles of its costs: name, digest, and the share of steps outside the measured range."""
         one = self.summary["profile"]
         several: Sequence[Mapping[str, Any]] = self.summary.get("profiles") or ([one] if one else [])
         return several
 
     @property
     def begin(self) -> int:
-        """When its first request was queued, in nanoseconds."""
+        """The instant at which its first request was queued, in nanoseconds."""
         queued = self.requests["queued_ns"].dropna()
         return int(queued.min()) if len(queued) else 0
 
     @property
     def end(self) -> int:
-        """When its last request or step ended, in nanoseconds."""
+        """The instant at which its last request or step ended, in nanoseconds."""
         return self.begin + round(float(self.summary["makespan_s"]) * SECOND)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Runs side by side, and beside them what a sweep or a search for capacity found, as named tables."""
+    """A title, runs of the same requests, findings, and remarks on what the numbers leave out."""
 
     title: str
     runs: Sequence[Run]
@@ -75,9 +77,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Curve:
-    """Columns of a finding's table to be drawn: `up` over `across`, a line for each value of `split` ("": one).
+    """A chart of a finding: column `up` over column `across`, a line per value of column `split` ("": one line).
 
-    `low` and `high` are the columns of an interval around it; "" without. `level`: where a line across is drawn.
+    `low` and `high` are the columns of the bounds of its interval ("": none). `level` is the value at which a
+    horizontal line is drawn.
     """
 
     across: str
@@ -90,7 +93,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Finding:
-    """A table under its title, what is to be said of it, and curves of its columns; `hidden` ones are only drawn."""
+    """A table with its title, sentences on it, and charts of its columns; `hidden` columns are only drawn."""
 
     title: str
     frame: pd.DataFrame

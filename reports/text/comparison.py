@@ -1,19 +1,15 @@
-"""Several runs of the same requests side by side: a row per policy, the winner of each column marked.
-
-Knows nothing of what a policy does.
-"""
+"""Runs of several policies on the same requests side by side: a row per run, the best of each column marked."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from reports.text.comparison_sentences import labels, sentences
+from reports.text.markdown_table import escaped, markdown_table
 from reports.text.metric_comparison import (
     ENGINE_METRICS,
     LATENCY_METRICS,
@@ -22,15 +18,15 @@ from reports.text.metric_comparison import (
     compare,
     worst_off,
 )
+from reports.text.rich_tables import add_numbers, headed_table
 from reports.units import ABSENT, printable
 
 
 def comparison_table(runs: Sequence[Summary]) -> Group:
-    """Runs as two tables, of the engine and of latencies, and beneath them who wins what and by how much.
+    """A table of engine metrics, one of latencies, and the sentences of `comparison_sentences`, for the console.
 
-    The best of a column is bold and has a `*`; ties are all marked, and nothing is when all are equal. The
-    sentences compare with the first run. Columns that no run has a value for are left out. Raises ValueError
-    without runs.
+    The best of a column is bold and has a `*`; equal ones are all marked, none is if all are equal. Columns in which
+    no run has a value are left out. Raises ValueError without runs.
     """
     names = labels(runs)
     tables = [_rich(names, compared, _worst_names(compared, runs)) for compared in _tables(runs)]
@@ -38,7 +34,7 @@ def comparison_table(runs: Sequence[Summary]) -> Group:
 
 
 def comparison_markdown(runs: Sequence[Summary]) -> str:
-    """What `comparison_table` shows, as GitHub tables and a list of sentences; the best of a column is bold.
+    """What `comparison_table` shows as Markdown tables and a list; the best of a column is bold.
 
     Raises ValueError without runs.
     """
@@ -55,7 +51,7 @@ def _tables(runs: Sequence[Summary]) -> list[list[MetricComparison]]:
 
 
 def _worst_names(compared: Sequence[MetricComparison], runs: Sequence[Summary]) -> list[str]:
-    """The worst-off tenant of each run, for the table that shows how badly off it is; else nothing."""
+    """The worst-off tenant of each run, if the table has the column of its TTFT."""
     if all(comparison.metric is not ENGINE_METRICS[-1] for comparison in compared):
         return []
     found = [worst_off(run) for run in runs]
@@ -63,10 +59,9 @@ def _worst_names(compared: Sequence[MetricComparison], runs: Sequence[Summary]) 
 
 
 def _rich(names: Sequence[str], compared: Sequence[MetricComparison], worst: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = headed_table()
     table.add_column("policy", overflow="fold", min_width=6)
-    for comparison in compared:
-        table.add_column(comparison.header, justify="right", no_wrap=True)
+    add_numbers(table, *(comparison.header for comparison in compared))
     if worst:
         table.add_column("worst-\noff\ntenant", overflow="fold", min_width=7)
     for run, name in enumerate(names):
@@ -79,13 +74,8 @@ def _rich(names: Sequence[str], compared: Sequence[MetricComparison], worst: Seq
 
 def _markdown(names: Sequence[str], compared: Sequence[MetricComparison], worst: Sequence[str]) -> str:
     heads = ["policy", *(comparison.title for comparison in compared), *(["worst-off tenant"] if worst else [])]
-    lines = [heads, ["---", *("---:" for _ in compared), *(["---"] if worst else [])]]
+    rows = []
     for run, name in enumerate(names):
         cells = [f"**{c.cells[run]}**" if run in c.best else c.cells[run] for c in compared]
-        lines.append([escaped(name), *cells, *map(escaped, worst[run : run + 1])])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def escaped(text: str) -> str:
-    """Text as GitHub's Markdown shows it literally, in a table's cell too."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", text)
+        rows.append([escaped(name), *cells, *map(escaped, worst[run : run + 1])])
+    return markdown_table(heads, rows, [False, *(True for _ in compared), *(False for _ in worst[:1])])

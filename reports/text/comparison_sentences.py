@@ -1,7 +1,4 @@
-"""Which policy wins what, in sentences that compare with the first one listed.
-
-Knows nothing of tables.
-"""
+"""Runs of several policies compared in sentences: which is best in which metric, by how much against the first."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ from reports.text.metric_comparison import (
     Summary,
     compare,
 )
-from reports.text.run_summary import GROWS, censored, what_became
+from reports.text.run_facts import GROWS, censored, what_became
 from reports.units import ABSENT, duration, percent, printable, significant
 
 NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
 
 
 def labels(runs: Sequence[Summary]) -> list[str]:
-    """A name for every run: its policy, with the scenario or else its place added where that is not enough.
+    """A distinct name for each run: its policy, with the scenario or else its number added if policies repeat.
 
     Raises ValueError without runs.
     """
@@ -38,9 +35,9 @@ def labels(runs: Sequence[Summary]) -> list[str]:
 
 
 def sentences(runs: Sequence[Summary]) -> list[str]:
-    """Sentences: for each metric who wins it, then what nobody wins, then what the numbers leave out.
+    """The best run in each metric, the metrics in which all are equal, then what the numbers leave out or assume.
 
-    A single run gets only the last kind. Raises ValueError without runs.
+    For a single run only the last. Raises ValueError without runs.
     """
     names = labels(runs)
     said = []
@@ -65,7 +62,7 @@ def sentences(runs: Sequence[Summary]) -> list[str]:
 
 
 def _of_latency(mean: MetricComparison, p99: MetricComparison, names: Sequence[str]) -> list[str]:
-    """Who has the lowest mean, with that policy's own p99; who has the lowest p99 if it is another."""
+    """The run with the lowest mean and its p99; the run with the lowest p99 if that is another."""
     if len(mean.best) != 1:
         return [_sentence(comparison, names) for comparison in (mean, p99) if comparison.best]
     (winner,) = mean.best
@@ -86,7 +83,7 @@ def _sentence(comparison: MetricComparison, names: Sequence[str]) -> str:
 
 
 def _standing(comparison: MetricComparison, names: Sequence[str]) -> str:
-    """The winning number and how far it is from the first run's; the next best one if the first run wins."""
+    """The best value and its distance from the first run's; the second best value if the first run is best."""
     metric, values = comparison.metric, comparison.values
     won = values[min(comparison.best)]
     if 0 not in comparison.best:
@@ -99,7 +96,7 @@ def _standing(comparison: MetricComparison, names: Sequence[str]) -> str:
 
 
 def relation(metric: Metric, value: float, base: float, first: str) -> str:
-    """A number against the first run's: `38% below fcfs's`, `2.3x fcfs's`, `71.4 points above fcfs's`."""
+    """A value relative to `base`, the value of the run `first`: `38% below fcfs's`, `2.3x fcfs's`."""
     side = "above" if value > base else "below"
     if math.isnan(base):
         return f"where {first} has none"
@@ -118,7 +115,7 @@ def relation(metric: Metric, value: float, base: float, first: str) -> str:
 
 
 def written(metric: Metric, value: float) -> str:
-    """A value of a metric with its unit, as it stands in a sentence."""
+    """A value of a metric with its unit; `-` for NaN, `never` for infinity."""
     if math.isnan(value):
         return ABSENT
     if math.isinf(value):
@@ -175,7 +172,7 @@ def _left_out(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
 
 
 def _complete(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
-    """How many requests have each latency in runs where all finished."""
+    """The sample sizes of the latencies, for runs in which all requests finished."""
     sizes: dict[str, list[str]] = {}
     for name, run in zip(names, runs, strict=True):
         if run["requests"]["finished"] == run["requests"]["injected"]:
@@ -188,7 +185,7 @@ def _complete(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
 
 
 def _sizes(run: Summary) -> str:
-    """How many requests have each latency, once if all have as many."""
+    """The sample size of each latency; one number if all are equal."""
     named: dict[int, list[str]] = {}
     for key, name in NAMES.items():
         named.setdefault(run[key]["n"], []).append(name)

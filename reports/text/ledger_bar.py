@@ -1,7 +1,4 @@
-"""The ledger as one bar of text: where every slot-step went, legible without colour.
-
-Knows nothing of how the rows are counted.
-"""
+"""The ledger as a bar of characters with a legend, legible without colour."""
 
 from __future__ import annotations
 
@@ -20,11 +17,10 @@ WIDEST = 100
 
 
 def ledger_bar(summary: Mapping[str, Any]) -> LedgerBar:
-    """The `slot_steps` of a summary as a bar, as wide as the console (100 cells at most), over a legend.
+    """The `slot_steps` of a summary as a bar, as wide as the console but at most 100 characters, above a legend.
 
-    Cells of the bar and tenths of a percent in the legend are shared out by largest remainder: both add up.
-    Rows that hold nothing have no cell. One line of the legend names them. Raises ValueError when they do
-    not add up to what was bought.
+    Characters of the bar and tenths of a percent of the legend are apportioned by largest remainder, so that they add
+    up. Rows that are 0 are named in the last line. Raises ValueError if the rows do not add up to what was bought.
     """
     account = summary["slot_steps"]
     return LedgerBar(ledger_rows.of(account), account["bought"])
@@ -32,7 +28,7 @@ def ledger_bar(summary: Mapping[str, Any]) -> LedgerBar:
 
 @dataclass(frozen=True)
 class LedgerBar:
-    """A rich renderable: the bar over its legend."""
+    """A rich renderable: the bar above its legend."""
 
     rows: list[tuple[ledger_rows.LedgerRow, float]]
     bought: int

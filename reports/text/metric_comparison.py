@@ -1,7 +1,6 @@
-"""One metric over several runs: its numbers as printed and which run has the best.
+"""One metric compared over several runs: the values as printed, and which runs have the best.
 
-Two numbers that print alike are a tie: a difference that nobody can see wins nothing. Knows nothing of tables
-or sentences.
+Values that print alike are equal, so that a difference that is not shown is no difference.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ UNITS = {"share": "", "rate": "tok/s", "count": ""}
 
 @dataclass(frozen=True)
 class Metric:
-    """What is compared: its name in a sentence and over a narrow column, and what the best one is called."""
+    """A metric of a summary: its name in sentences and in a narrow header, how it is read, and which is best.
+
+    `read` returns seconds for kind `time`, a fraction for `share`, tokens/s for `rate`, None if undefined.
+    """
 
     subject: str
     header: str
@@ -31,15 +33,15 @@ class Metric:
     superlative: Literal["highest", "lowest", "shortest", "fewest"] = "lowest"
 
     def better(self, values: Iterable[float]) -> float:
-        """The best of some values."""
+        """The best of these values."""
         return max(values) if self.superlative == "highest" else min(values)
 
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """A metric over runs: `values` (NaN: no sample) and the `cells` that print them in `unit`.
+    """A metric over runs: `values` (NaN if undefined), and `cells`, which are the values as text in `unit`.
 
-    `best` holds the indices of the runs whose cell equals the best one's; it is empty when all are equal
+    `best` holds the indices of the runs whose cell equals that of the best value; it is empty if all cells are equal
     or fewer than two runs have a value.
     """
 
@@ -51,23 +53,23 @@ class MetricComparison:
 
     @property
     def all_equal(self) -> bool:
-        """Whether every run prints the same number."""
+        """Whether the cells of all runs are equal."""
         return len(set(self.cells)) == 1
 
     @property
     def header(self) -> str:
-        """The head of a narrow column, on two lines, with the unit of its cells."""
+        """The header of a narrow column, on two lines or more, with the unit."""
         space = " " if "\n" in self.metric.header else "\n"
         return f"{self.metric.header}{space}{self.unit}".strip()
 
     @property
     def title(self) -> str:
-        """The head of a wide column, on one line, with the unit of its cells."""
+        """The header of a wide column, on one line, with the unit."""
         return f"{self.metric.subject}, {self.unit}".removesuffix(", ")
 
 
 def compare(metrics: Sequence[Metric], runs: Sequence[Summary]) -> list[MetricComparison]:
-    """Compare runs by metrics that belong together: their times share the unit that fits the largest."""
+    """Compare runs by metrics shown side by side: all their times are in the unit that fits the largest."""
     found = [[metric.read(run) for run in runs] for metric in metrics]
     present = (value for values in found for value in values if value is not None)
     unit = unit_of(filter(math.isfinite, present))
@@ -87,12 +89,12 @@ def _comparison(metric: Metric, found: Sequence[float | None], unit_of_time: tup
 
 
 def worst_off(run: Summary) -> tuple[str, float] | None:
-    """The tenant with the highest p99 TTFT, infinite if it got no token; None with fewer than two tenants."""
+    """The tenant with the highest p99 TTFT, and that in s (infinite: no token); None for fewer than two tenants."""
     if len(run["tenants"]) < 2:
         return None
     times = {name: found["ttft_s"]["p99"] for name, found in run["tenants"].items()}
-    endured = {name: math.inf if time is None else time for name, time in times.items()}
-    return max(endured.items(), key=lambda item: item[1])
+    all_times = {name: math.inf if time is None else time for name, time in times.items()}
+    return max(all_times.items(), key=lambda item: item[1])
 
 
 def _worst_time(run: Summary) -> float | None:

@@ -1,7 +1,4 @@
-"""Policies over several seeds as a table with intervals, verdicts beneath, and as plain numbers for JSON.
-
-Knows nothing of how the runs were made.
-"""
+"""Replications over several seeds: a table with confidence intervals, sentences, and an object for JSON."""
 
 from __future__ import annotations
 
@@ -9,14 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from reports.latency_origin import FROM_SENT
 from reports.statistics.intervals import Estimate
 from reports.statistics.replications import METRICS, ReplicationMetric, Replications, sentence
+from reports.text.rich_tables import headed_table
 from reports.units import ABSENT, percent, printable, significant, unit_of
 
 UNBOUNDED = "..."
@@ -24,12 +20,11 @@ NEVER = "never"
 
 
 def replications_table(found: Replications) -> Group:
-    """A row for each metric, a column for each policy, each with its interval, as all requests and after the cut.
+    """A row per metric, a column per policy: the estimate with its interval, of all requests and without the warm-up.
 
-    Then, for each policy but the first, in what it differs from the first and in what it cannot be told apart;
-    then what has to be known to read the numbers: growing queues, requests that never ended.
+    Below it the sample sizes and what the numbers leave out, then the differences of each policy from the first one.
     """
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = headed_table()
     table.add_column("", no_wrap=True)
     for policy in found.runs:
         label = f"{printable(policy)} (unstable)" if found.unstable(policy) else printable(policy)
@@ -42,12 +37,12 @@ def replications_table(found: Replications) -> Group:
                 head = f"  {ABSENT} warm-up" if warm else f"{metric.name}, {unit}"
                 table.add_row(Text(head), *cells, style="dim" if warm else None)
     title = Text(f"{seeds_of(found)}, the same requests for every policy; {percent_of(found)} intervals")
-    parts: list[RenderableType] = [title, table, *(Text(line) for line in [*footing(found), *verdicts(found)])]
+    parts: list[RenderableType] = [title, table, *(Text(line) for line in [*footing(found), *differences(found)])]
     return Group(*parts)
 
 
 def columns(metric: ReplicationMetric, estimates: list[Estimate | None]) -> tuple[str, list[str]]:
-    """The unit that fits a row, and its cells: `2.05 [1.9, 2.2]`."""
+    """The unit that fits a row, and a cell per estimate: `2.05 [1.9, 2.2]`."""
     values = [estimate.value for estimate in estimates if estimate and math.isfinite(estimate.value)]
     length, unit = unit_of(values) if metric.kind == "time" else (1.0, {"share": "%", "rate": "tok/s"}[metric.kind])
 
@@ -67,8 +62,8 @@ def columns(metric: ReplicationMetric, estimates: list[Estimate | None]) -> tupl
     return unit, cells
 
 
-def verdicts(found: Replications) -> list[str]:
-    """What can be said of every other policy against the first."""
+def differences(found: Replications) -> list[str]:
+    """The differences of each other policy from the first, and the metrics in which there is none."""
     first, *others = found.runs
     said = []
     for other in others:
@@ -91,7 +86,7 @@ def verdicts(found: Replications) -> list[str]:
 
 
 def footing(found: Replications) -> list[str]:
-    """What the numbers rest on: n, the cut, queues that grow, requests that never ended."""
+    """Sample sizes, the warm-up, requests that never ended, and queues that grow."""
     said = []
     requests = {policy: found.censored(policy) for policy in found.runs}
     counts = sorted({n for _, n in requests.values()})
@@ -114,7 +109,7 @@ def footing(found: Replications) -> list[str]:
 
 
 def writer(metric: ReplicationMetric) -> Any:
-    """How a difference in a metric is written."""
+    """The function that formats a difference in this metric, with its unit."""
 
     def written(value: float) -> str:
         if math.isinf(value):
@@ -128,17 +123,17 @@ def writer(metric: ReplicationMetric) -> Any:
 
 
 def seeds_of(found: Replications) -> str:
-    """The seeds in words."""
+    """The number of seeds, the first and the last, in words."""
     return f"{len(found.seeds)} seeds ({found.seeds[0]} to {found.seeds[-1]})"
 
 
 def percent_of(found: Replications) -> str:
-    """The confidence in words."""
+    """The confidence as a percentage."""
     return f"{100 * found.confidence:g}%"
 
 
 def replications_json(found: Replications) -> dict[str, Any]:
-    """All of it as plain numbers: times in seconds, null for what is unbounded or was never measured."""
+    """Estimates and differences as an object for JSON: times in seconds, None for infinite or undefined values."""
     first, *others = found.runs
     return {
         "seeds": list(found.seeds),
@@ -161,7 +156,7 @@ def replications_json(found: Replications) -> dict[str, Any]:
 
 
 def of_policy(found: Replications, policy: str) -> dict[str, Any]:
-    """One policy's estimates, with and without the warm-up."""
+    """The estimates of one policy, with and without the warm-up, as an object for JSON."""
     missing, n = found.censored(policy)
     return {
         "requests": n,
@@ -176,7 +171,7 @@ def of_policy(found: Replications, policy: str) -> dict[str, Any]:
 
 
 def of_estimate(estimate: Estimate | None) -> Mapping[str, Any]:
-    """An estimate as plain numbers."""
+    """An estimate as an object for JSON."""
     if estimate is None:
         return {"value": None, "low": None, "high": None, "n": 0}
     finite = {

@@ -12,6 +12,8 @@ from repository import ROOT
 
 import slotstep
 from reports import ledger_rows
+from reports.figures import stay_parts
+from reports.figures.style import readable_on
 from reports.page import (
     fairness,
     finding_charts,
@@ -121,8 +123,8 @@ def test_a_tenant_is_served_what_its_requests_got() -> None:
     assert table["finished"].to_dict() == {"x": 1, "y": 1}
     assert table["worst_wait_s"].to_dict() == {"x": 0, "y": pytest.approx(0.004)}
     assert table["mean_wait_s"]["y"] == pytest.approx((0.004 + 0.001) / 2)
-    assert table["pace"]["x"] == pytest.approx(14 / 0.004)
-    assert table["pace"]["y"] == pytest.approx(5 / (0.006 + 0.001))
+    assert table["service_rate"]["x"] == pytest.approx(14 / 0.004)
+    assert table["service_rate"]["y"] == pytest.approx(5 / (0.006 + 0.001))
 
 
 def test_ticks_are_round() -> None:
@@ -176,7 +178,7 @@ def test_bars_of_a_timeline_begin_and_end_with_their_stays(eight: Run) -> None:
 
 def test_a_timeline_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, busy: Run) -> None:
     monkeypatch.setattr(slot_timeline, "MOST_STAYS", 30)
-    monkeypatch.setattr(slot_timeline, "MOST_SLOTS", 4)
+    monkeypatch.setattr(stay_parts, "MOST_SLOTS", 4)
     (one,) = slot_timeline.timelines([busy])
     assert "first 4 of 12 slots" in one.remark
     assert f"of {len(busy.stays)} stays drawn" in one.remark
@@ -245,6 +247,11 @@ def test_a_page_of_a_run_without_a_step_says_so() -> None:
     assert "1 of 1 requests (100.0%) did not finish: 1 rejected" in page
 
 
+def test_columns_of_a_finding_without_any_value_are_left_out() -> None:
+    frame = pd.DataFrame({"rate": [1, 2], "queue": ["", ""], "cost": [None, np.nan], "runs": [4, np.nan]})
+    assert list(tables.of_finding(Finding("Capacity", frame)).heads) == ["rate", "runs"]
+
+
 def test_a_finding_is_drawn_with_its_intervals() -> None:
     frame = pd.DataFrame({"policy": ["fcfs", "fcfs", "fair"], "rate": [1, 2, 1], "p99": [0.5, 1.5, 0.25]})
     frame["low"], frame["high"] = frame["p99"] - 0.1, frame["p99"] + 0.1
@@ -259,7 +266,7 @@ def test_a_finding_is_drawn_with_its_intervals() -> None:
     assert 'id="findings"' in page
     shown = tables.of_finding(finding)
     assert list(shown.heads) == ["policy", "rate", "p99"]
-    assert shown.texts == 1
+    assert shown.numeric == [False, True, True]
 
 
 def test_a_point_without_a_value_or_an_interval_is_left_out_and_said() -> None:
@@ -280,6 +287,6 @@ def test_keys_are_numbers_to_a_script_too() -> None:
 def test_every_row_can_be_told_from_its_neighbour_on_both_grounds() -> None:
     for shades in ([row.colour for row in ledger_rows.ROWS], [row.dark for row in ledger_rows.ROWS]):
         assert len(set(shades)) == len(shades)
-    assert html.readable("#0b4f82") == "#fff"
-    assert html.readable("#f0f0f0") == "#111"
+    assert readable_on("#0b4f82") == "white"
+    assert readable_on("#f0f0f0") == "black"
     assert ledger_charts.NARROWEST_WITH_NUMBER > 0

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 from sim_stories import engine, run
 
 from reports.statistics.intervals import mean, percentile, pooled_percentile
@@ -102,6 +105,18 @@ def test_an_interval_by_hand() -> None:
     # Of five it is 93.75% between the extremes: no interval at 95%.
     five = percentile([5.0, 4.0, 3.0, 2.0, 1.0], 0.5)
     assert (five.low, five.high) == (-math.inf, math.inf)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60, unique=True), st.sampled_from([0.9, 0.95, 0.99]))
+def test_intervals_are_those_of_scipy(samples: list[float], confidence: float) -> None:
+    found = mean(samples, confidence)
+    low, high = stats.t.interval(confidence, len(samples) - 1, np.mean(samples), stats.sem(samples))
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9, abs=1e-9)
+    for share in (0.1, 0.5, 0.99):
+        ranks = percentile(samples, share, confidence)
+        theirs = stats.quantile_test(samples, p=share).confidence_interval(confidence)
+        assert ranks.low == theirs.low or (ranks.low == -math.inf and math.isnan(theirs.low))
+        assert ranks.high == theirs.high or (ranks.high == math.inf and math.isnan(theirs.high))
 
 
 def test_what_never_came_counts_as_longest() -> None:

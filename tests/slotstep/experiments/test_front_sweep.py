@@ -249,7 +249,7 @@ def test_a_row_that_does_not_fit_the_disk_is_absent(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_refused_before_any_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work.engine, "run", lambda *_: pytest.fail("a run has started"))
+    monkeypatch.setattr(work, "simulate", lambda *_, **__: pytest.fail("a run has started"))
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(BadInput, match="cannot be written: Not a directory"):
         here({"scenario": TINY}, tmp_path / "file" / "out")
