@@ -1,8 +1,8 @@
 """The command line: makes the app, registers the commands, and turns errors into exit codes.
 
-Answers go to standard output, all else to standard error. What is wrong with an input is one line and exit code 2;
-a fault of slotstep's own is a traceback and exit code 1. Modules of commands import heavy packages inside the
-commands, so that `--help` is fast.
+Results go to standard output, everything else to standard error. Bad input is one line and exit code 2; an internal
+error is a traceback and exit code 1. Modules of commands import heavy packages inside functions, so that `--help` is
+fast.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ for group, commands in ((app, COMMANDS), (traces_app, OF_TRACES), (calibrate_app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0, 2 for bad input, 130 on Ctrl-C, 1 for a fault of slotstep's own."""
+    """Run the command line and exit: 0, 2 for bad input, 130 on Ctrl-C, 1 for an internal error."""
     from traces.errors import BadInput
 
     try:
@@ -87,13 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def refuse(reason: str) -> None:
-    """Say on one line what is wrong with the input, and exit with 2."""
+    """Print on one line what is wrong with the input, and exit with 2."""
     print("error:", " ".join(reason.split()), file=sys.stderr)
     sys.exit(2)
 
 
 def print_version(wanted: bool) -> None:
-    """Print the version and exit, if it is wanted."""
+    """Print the version and exit, if requested."""
     if wanted:
         print(f"slotstep {version('slotstep')}")
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""What commands read and print in the same way: answers on standard output, remarks on standard error."""
+"""Functions of all commands that open scenarios and print: results on standard output, remarks on standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_scenario(
     path: Path, settings: Sequence[str], trace: Path | None = None, policy: str | None = None
 ) -> Scenario:
-    """The scenario of a file with the overrides of the command line."""
+    """The scenario in a file with overrides, requests from `trace`, and under `policy`, where given."""
     from slotstep.runs.loading import load
     from slotstep.runs.resolution import with_policy
 

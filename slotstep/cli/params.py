@@ -1,4 +1,4 @@
-"""The options and arguments that several commands share, for typer."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 

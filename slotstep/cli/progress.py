@@ -1,4 +1,4 @@
-"""A progress bar for what takes over a second, on a terminal. Knows only how many there are of what is counted."""
+"""Progress bars on a terminal, for work of more than a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ EVERY = 60.0
 
 
 class Meter:
-    """Call it with how many requests (or `what`) have ended; its bar, on standard error, leaves no trace."""
+    """A progress bar on standard error that disappears at the end; called with the number of requests (or `what`)
+    ended.
+    """
 
     def __init__(self, label: str, total: int, what: str = "requests") -> None:
         self.label = label
@@ -58,7 +60,7 @@ class Meter:
 
 
 class SweepProgress:
-    """How a sweep stands, on standard error: a bar on a terminal, else a line now and then."""
+    """Progress of a sweep on standard error: a bar on a terminal, else a line every EVERY seconds."""
 
     def __init__(self) -> None:
         self.tally: Tally | None = None

@@ -26,13 +26,13 @@ from traces.errors import BadInput
 
 
 class Tolerance(Section):
-    """How far a value may be from the recorded one: an amount, or a share of it."""
+    """The allowed deviation from the recorded value: an amount, or a share of it."""
 
     amount: float
     relative: bool
 
     def allows(self, recorded: float, now: float) -> bool:
-        """Whether `now` is near enough."""
+        """Whether `now` is within the tolerance."""
         return abs(now - recorded) <= self.amount * (abs(recorded) if self.relative else 1.0)
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Tolerance(Section):
 
 
 class Expected(Section):
-    """A recorded value and its tolerance; none: exactly that value."""
+    """A recorded value and its tolerance; without one the value has to be equal."""
 
     value: Value
     within: Tolerance | None = None
@@ -73,7 +73,7 @@ def expected(value: object) -> Expected:
 
 
 def recorded_value(value: object) -> Value:
-    """A recorded value as it is; raises ValueError for a list, or true and false."""
+    """A recorded value. Raises ValueError for a list, and for true and false."""
     if isinstance(value, bool) or not (value is None or isinstance(value, int | float | str)):
         raise ValueError(f"found {document.brief(value)}; expected a number or text")
     return value
@@ -93,7 +93,7 @@ def metrics(value: object) -> dict[str, Expected]:
 
 
 class Check(Section):
-    """One scenario, in a file, with what its run is expected to give."""
+    """One scenario file and the expected metrics of its run."""
 
     scenario: Label
     policy: Label | None = None
@@ -108,7 +108,7 @@ class Baseline(Section):
 
 
 def read(path: Path) -> Baseline:
-    """The baseline in a file. Raises BadInput, one line with file and key, for one that is none."""
+    """The baseline in a file. Raises BadInput, one line with file and key, for an invalid one."""
     found = document.read(path)
     try:
         baseline = Baseline.model_validate(found)
@@ -120,15 +120,17 @@ def read(path: Path) -> Baseline:
 
 
 def outcomes(baseline: Baseline, folder: Path, settings: Sequence[str] = ()) -> list[Outcome]:
-    """What became of each check, in order; scenario files are relative to `folder`.
+    """The outcome of each check, in order; scenario files are relative to `folder`.
 
-    `settings` are overrides of every scenario. A check that cannot be run is `Broken`, and does not stop others.
+    settings  overrides of every scenario
+
+    A check that cannot be run is `Broken` and does not stop the others.
     """
     return [outcome(name, check, folder, settings) for name, check in baseline.checks.items()]
 
 
 def outcome(name: str, check: Check, folder: Path, settings: Sequence[str]) -> Outcome:
-    """What became of one check."""
+    """The outcome of one check."""
     try:
         scenario = load(folder / check.scenario, [*check.set, *settings])
         if check.policy is not None:
@@ -141,7 +143,7 @@ def outcome(name: str, check: Check, folder: Path, settings: Sequence[str]) -> O
 
 
 def compared(name: str, given: Expected, now: Value) -> Compared:
-    """One metric against what is recorded of it."""
+    """One metric compared with its recorded value."""
     before: Any = given.value
     same = before == now and isinstance(before, str) == isinstance(now, str)
     if given.within is not None and isinstance(now, int | float):
@@ -174,7 +176,7 @@ def line(text: str, check: str, metric: str) -> int:
 
 
 def recorded(text: str, values: Iterable[tuple[str, str, Value]]) -> str:
-    """The text of a baseline with other values, each (check, metric, value), and nothing else changed."""
+    """The text of a baseline with new values, each (check, metric, value); everything else stays."""
     edits = []
     for check, name, value in values:
         node = place(text, check, name)

@@ -1,4 +1,4 @@
-"""Several policies over several seeds, with common random numbers: in each seed all get the same requests."""
+"""Several policies over several seeds with common random numbers: in each seed all get the same requests."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ def replicate(
     jobs: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replications:
-    """Each policy on the scenario's seed and those after it, `seeds` in all, on `jobs` processes (None: all cores).
+    """Run each policy on `seeds` seeds, from the scenario's seed on.
 
-    `progress` hears how many seeds have ended. Raises BadInput for a policy that does not exist, and where nothing is
-    drawn, neither requests nor by a policy, a router or clients: the runs of all seeds are one run then.
+    jobs      processes; all cores if None
+    progress  called with the number of seeds that have ended
+
+    Raises BadInput for an unknown policy, and for a scenario in which nothing is random: then all seeds give one run.
     """
     scenarios = [with_policy(scenario, name) for name in policies]
     size_limits.check_runs("seeds", seeds * len(policies), scenario.allow_large)
@@ -55,13 +57,13 @@ def replicate(
 
 
 def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
-    """What a seed's requests are: when, how long."""
+    """The arrival, prompt and output of each request of a seed."""
     made = load(scenario.model_copy(update={"seed": seed}), read_once)
     return [(request.arrival, request.prompt, request.output) for request in made.requests]
 
 
 def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Replication], tuple[str, ...]]:
-    """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
+    """Replication every scenario on the requests of one seed: the measures, and the digests of the logs."""
     scenarios = [parse({**each, "seed": seed}) for each in settings]
     workload = load(scenarios[0], read_once)
     results = [run(each, workload=workload) for each in scenarios]
@@ -69,7 +71,7 @@ def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list
 
 
 def measured(result: Result) -> Replication:
-    """What a run measured, request by request in the order of arrival."""
+    """The measures of a run, request by request in the order of arrival."""
     frame = result.requests.sort_values("queued_ns", kind="stable")
     status = frame["status"].to_numpy()
     over = status != "finished"

@@ -1,6 +1,6 @@
-"""From a scenario to the kernel's objects: the scheduler of each replica, its memory and admission, the routers.
+"""Builds the kernel's objects for a scenario: schedulers, memory pools, admission rules and routers.
 
-Knows no policy and no router by name; defaults are in the schema.
+Does not depend on any policy or router; defaults are in the schema.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policies import routers
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
@@ -39,7 +40,7 @@ DRAWN = (np.arange(1000) + 0.5) / 1000
 
 
 def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
-    """The scenario that each replica of a pool follows: with its own engine and cost, where it has them."""
+    """The scenario of each replica of a pool: with the engine and cost of its group, where the group has its own."""
     if isinstance(pool.replicas, int):
         return [scenario] * pool.replicas
     return [
@@ -50,7 +51,7 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
 
 
 def check(scenario: Scenario) -> None:
-    """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
+    """Build everything that needs no trace and no drawn requests. Raises BadInput for what is inconsistent."""
     check_replicas(scenario)
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
@@ -69,7 +70,7 @@ def check_replicas(scenario: Scenario) -> None:
 
 
 def two_phases(scenario: Scenario) -> None:
-    """Raise BadInput for an engine that cannot hand a request over, or take one over, in the middle."""
+    """Raise BadInput for an engine that cannot hand over or take over a request between prefill and decode."""
     given = scenario.engine
     for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
         with scenario.blamed(f"engine.{key}: "):
@@ -78,7 +79,7 @@ def two_phases(scenario: Scenario) -> None:
 
 
 def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:
-    """Raise BadInput for a request whose blocks do not line up with the engine's pages."""
+    """Raise BadInput for a request whose block size neither divides the page size nor is divided by it."""
     page = scenario.engine.page_size
     for request in sent:
         size = request.block_size
@@ -91,13 +92,14 @@ def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:
 
 
 def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
-    """A scheduler of the scenario's engine and policy, with nothing in it; raises BadInput if they do not fit.
+    """An empty scheduler with the scenario's engine and policy. Raises BadInput if they do not fit.
 
-    Contiguous memory is a pool of single positions. `numbered`: pages have numbers, as a real engine needs them.
+    numbered  pages have numbers, as a real engine needs them
+
+    Contiguous memory is a pool of pages of one position.
     """
     engine = scenario.engine
-    contiguous = engine.memory == "contiguous"
-    size = 1 if contiguous else engine.page_size
+    size = 1 if engine.memory == "contiguous" else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
     with scenario.blamed(f"engine.{engine.admission}: "):
@@ -105,36 +107,40 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     policy = Policy(first, rule, victim(scenario))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
-            return StaticScheduler(
-                policy, PagePool(pages, size), slots=engine.slots, queue_limit=scenario.limits.queue
-            )
+            return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
         pool = (NumberedPool if numbered else PagePool)(pages, size)
         if engine.share is not None:
             kind = NumberedPrefixPool if numbered else PrefixPool
             pool = kind(pages, size, engine.share, repr((engine.model, engine.positions)))
-        return Scheduler(
-            policy,
-            pool,
-            slots=engine.slots,
-            token_budget=engine.token_budget,
-            chunked=engine.chunked,
-            evict=engine.evict,
-            harvest=engine.harvest,
-            contiguous=contiguous,
-            depth=2 if engine.async_scheduling else 1,
-            max_active=engine.max_active,
-            admit_every=engine.admit_every,
-            chunk_limit=engine.chunk_limit,
-            chunk_limit_adapts=engine.chunk_limit_adapts,
-            queue_limit=scenario.limits.queue,
-            swap=engine.preemption == "swap",
-            preempt_for_slot=engine.preempt_for_slot,
-            max_model_len=engine.max_model_len,
-        )
+        return Scheduler(policy, pool, engine_config(scenario))
+
+
+def engine_config(scenario: Scenario) -> EngineConfig:
+    """The scenario's settings as the kernel takes them; of static batching only those that apply."""
+    engine, queue = scenario.engine, scenario.limits.queue
+    if engine.batching == "static":
+        return EngineConfig(slots=engine.slots, token_budget=engine.token_budget, queue_limit=queue)
+    return EngineConfig(
+        slots=engine.slots,
+        token_budget=engine.token_budget,
+        chunked=engine.chunked,
+        evict=engine.evict,
+        harvest=engine.harvest,
+        contiguous=engine.memory == "contiguous",
+        depth=2 if engine.async_scheduling else 1,
+        max_active=engine.max_active,
+        admit_every=engine.admit_every,
+        chunk_limit=engine.chunk_limit,
+        chunk_limit_adapts=engine.chunk_limit_adapts,
+        queue_limit=queue,
+        swap=engine.preemption == "swap",
+        preempt_for_slot=engine.preempt_for_slot,
+        max_model_len=engine.max_model_len,
+    )
 
 
 def admission(engine: Engine) -> Admission:
-    """The engine's rule of admission."""
+    """The admission rule of an engine."""
     if engine.admission == "reserve":
         return Reserve()
     if engine.admission == "peak":
@@ -150,7 +156,7 @@ def admission(engine: Engine) -> Admission:
 
 
 def router(scenario: Scenario, pool: Pool) -> Router:
-    """What sends each request to a replica of a pool; raises BadInput for an unknown router or option."""
+    """The router of a pool. Raises BadInput for an unknown router or option."""
     if pool.size == 1:
         return First()
     name = next((name for name in POOLS if getattr(scenario.cluster, name) is pool), "")

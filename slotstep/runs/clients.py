@@ -17,7 +17,7 @@ from traces.transforms.conversations import conversations
 
 
 def limited(requests: Sequence[Request], limits: sections.Limits) -> Sequence[Request]:
-    """The requests with these time-outs, where they have none."""
+    """The requests, with these time-outs where a request has none of its own."""
     if limits.queue_timeout is None and limits.timeout is None:
         return requests
     return [
@@ -31,9 +31,9 @@ def limited(requests: Sequence[Request], limits: sections.Limits) -> Sequence[Re
 
 
 def clients(requests: Sequence[Request], given: sections.Clients | None, block_size: int) -> Clients:
-    """Who sends these requests, ready to start; sessions of unknown content get blocks of so many tokens.
+    """The clients that send these requests. Sessions of unknown content get blocks of `block_size` tokens.
 
-    Raises ValueError for sessions that lack think times, and where there are none.
+    Raises ValueError for sessions without think times, and for a workload without sessions.
     """
     if given is None:
         return OpenLoop(requests)
@@ -42,7 +42,7 @@ def clients(requests: Sequence[Request], given: sections.Clients | None, block_s
 
 
 def nearby(requests: Sequence[Request], given: sections.Clients, block_size: int) -> Clients:
-    """The same without their delay."""
+    """The clients without their network delay."""
     if given.sessions is not None:
         if not any(request.session for request in requests):
             raise ValueError("sessions: the workload has none; expected requests that belong to sessions")

@@ -1,4 +1,4 @@
-"""The cost of a scenario as the kernel takes it, the profile it comes from, and the pages that fit beside a model."""
+"""The step cost of a scenario, the profile that it comes from, and the pages that fit beside a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cost(scenario: Scenario) -> forms.StepCost:
-    """What a step costs; raises BadInput for one that takes no time, and as `curve`."""
+    """The step cost. Raises BadInput for one in which every step takes 0 ns, and as `curve`."""
     made = curve(scenario)
     if isinstance(made, forms.Curve) and not made.takes_time:
         with scenario.blamed("cost: "):
@@ -25,7 +25,7 @@ def cost(scenario: Scenario) -> forms.StepCost:
 
 
 def curve(scenario: Scenario) -> forms.StepCost:
-    """The scenario's cost; raises BadInput for what is not one, and for a profile that cannot be used."""
+    """The step cost. Raises BadInput for invalid coefficients, and for a profile that cannot be used."""
     given = scenario.cost
     with scenario.blamed("cost."):
         if given.unit is not None:
@@ -41,10 +41,10 @@ def curve(scenario: Scenario) -> forms.StepCost:
 
 
 def profile(scenario: Scenario) -> Profile | None:
-    """The profile that the scenario names, or that follows from the shapes it names, if it does either.
+    """The profile that the scenario names or that follows from the shapes it names; None for other kinds of cost.
 
-    Raises BadInput if there is none, if it is not one, if the model does not fit the device, or if the content is
-    another than the scenario says.
+    Raises BadInput for a profile that does not exist or is invalid, for a model that does not fit the device, and for
+    content whose digest is not the one that the scenario states.
     """
     given = scenario.cost
     if given.profile is not None:
@@ -63,9 +63,9 @@ def profile(scenario: Scenario) -> Profile | None:
 
 
 def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
-    """The pages that `engine.fit` of the device's memory leave beside the model of the cost.
+    """The number of pages that fit into the share `engine.fit` of device memory beside the model of the cost.
 
-    Raises BadInput where the cost does not say model and memory, and for a model that does not fit.
+    Raises BadInput if model or memory are not known, and for a model that does not fit.
     """
     machine = scenario.engine
     assert machine.fit is not None

@@ -1,6 +1,6 @@
 """A scenario served by a real engine: the same requests, scheduler and policy, on the wall clock.
 
-What a step costs in the scenario is not used here: it takes as long as it takes. Knows no model by name.
+The scenario's step cost is used by the synthetic engine only. Does not depend on any model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sim.service.sessions import counts
 from slotstep.runs import build, costs, size_limits
 from slotstep.runs.clients import clients, limited
 from slotstep.runs.result import Result
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
 from traces.errors import BadInput
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
 SYNTHETIC = "synthetic"
-"""The model that is none: its steps cost what the scenario says, give or take `NOISE`, on a clock of its own."""
+"""The name of the synthetic engine: its steps take the scenario's cost with noise `NOISE`, on its own clock."""
 NOISE = 0.02
 SYNTHETIC_VOCABULARY = 1000
 ABOUT_SYNTHETIC: dict[str, Any] = {
@@ -50,10 +50,10 @@ ABOUT_SYNTHETIC: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Device:
-    """An open engine, its vocabulary, and what a profile says of where it runs.
+    """An open engine, its vocabulary size, and the description of device and model for a profile.
 
-    clock     of a synthetic engine, which advances it; None on real ones
-    pages     those the scenario schedules; what the engine has beyond is for measuring
+    clock  the clock that a synthetic engine advances; None for real engines
+    pages  pages that the scenario schedules; the engine's further pages are for measuring
     """
 
     engine: Engine[Any]
@@ -72,13 +72,14 @@ class Device:
 def opened(
     scenario: Scenario, model: str, requests: Sequence[Request], spare_pages: int = 0, least: int = 0, **options: Any
 ) -> Iterator[Device]:
-    """An engine that can serve the scenario, with so many pages more and sequences of at least so many positions.
+    """An open engine that can serve the scenario; closed at the end of the block.
 
-    It is closed at the end.
+    spare_pages  pages beyond those of the scenario
+    least        lower bound of the longest sequence, in tokens
+    options      further `calibrate.decoder.engine.options.EngineOptions`
 
-    `options` are those of `calibrate.decoder.engine.options.EngineOptions` that the scenario does not say. Raises
-    BadInput, one line, for a scenario that no real engine serves, or a model, device or memory with which there is
-    none.
+    Raises BadInput for a scenario that no real engine can serve, and for a model, device or memory size without
+    engine.
     """
     with as_bad_input():
         fits(scenario)
@@ -93,7 +94,7 @@ def opened(
                 clock,
                 pages + spare_pages,
                 size,
-                longest=max_model_len,
+                max_model_len=max_model_len,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
@@ -106,7 +107,7 @@ def opened(
             host_pages=host,
             slots=scenario.engine.slots,
             token_budget=scenario.engine.token_budget,
-            longest=max_model_len,
+            max_model_len=max_model_len,
             seed=scenario.seed,
             **options,
         )
@@ -116,7 +117,7 @@ def opened(
 
 
 def fits(scenario: Scenario) -> None:
-    """Raise CannotRun for a scenario that is served by no single real engine."""
+    """Raise CannotRun for a scenario that one real engine cannot serve."""
     given = scenario.engine
     retry = scenario.clients.retry if scenario.clients else None
     for wrong, found, expected in (
@@ -136,7 +137,7 @@ def fits(scenario: Scenario) -> None:
 
 
 def reach(scenario: Scenario, request: Request) -> int:
-    """The most tokens that a request may come to, prompt and output."""
+    """The maximum number of tokens of a request, prompt and output."""
     most = request.prompt + request.max_output
     limit = scenario.engine.max_model_len
     return most if limit is None else min(most, limit)
@@ -145,13 +146,13 @@ def reach(scenario: Scenario, request: Request) -> int:
 def run(
     scenario: Scenario,
     device: Device,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     pacing: Pacing = "wall",
     between: Iterator[None] | None = None,
     every: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Result, Replayed]:
-    """Serve the scenario's requests on an open engine; the rest as `calibrate.replay.live`. Raises BadInput."""
+    """Serve the scenario's requests on an open engine; parameters as in `calibrate.replay.live`. Raises BadInput."""
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:
@@ -177,7 +178,7 @@ def run(
 
 @contextmanager
 def as_bad_input() -> Iterator[None]:
-    """What cannot be run is the user's to change: one line."""
+    """Raise a CannotRun of the block as a BadInput."""
     try:
         yield
     except CannotRun as error:

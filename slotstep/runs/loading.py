@@ -20,13 +20,14 @@ from traces.errors import BadInput
 def load(
     path: str | Path, overrides: Iterable[str] = (), trace: str | Path | None = None, allow_large: bool = False
 ) -> Scenario:
-    """The scenario in the YAML file `path`, with KEY=VALUE `overrides` applied and its requests from `trace`.
+    """The scenario in the YAML file `path`, with KEY=VALUE `overrides` applied.
 
-    `trace` takes the place of the workload's source and keeps what is done to the requests; it is read as
-    the kind of trace that the scenario names, or found out if its workload is no trace. File names in the
-    scenario and its overrides are relative to its folder, `trace` to the present one. `allow_large` as in `parse`.
+    trace        a file that replaces the source of the workload; transforms are kept. It is read in the format that
+                 the scenario names, or in a detected one if its workload is not a trace
+    allow_large  lift the limits of size, as in `parse`
 
-    Raises BadInput, one line with file and key, for a file that cannot be read and for what is wrong in it.
+    File names in the scenario and in overrides are relative to the scenario's folder, `trace` to the current one.
+    Raises BadInput, one line with file and key, for a file that cannot be read and for an invalid scenario.
     """
     path = Path(path)
     mapping = document.read(path)
@@ -43,10 +44,13 @@ def parse(
     name: str = "scenario",
     allow_large: bool = False,
 ) -> Scenario:
-    """A checked scenario from a mapping of plain values; `source` begins its error messages.
+    """A checked scenario from a mapping of plain values.
 
-    `folder` is where relative file names start (default: the present one), `name` is used if it has none.
-    `allow_large` lifts the limits of `slotstep.runs.size_limits`, as the key of that name does.
+    source       begins error messages
+    folder       where relative file names start; the current folder if not given
+    name         the scenario's name if the mapping has none
+    allow_large  lift the limits of `slotstep.runs.size_limits`, as the key of that name does
+
     Raises BadInput, one line with `source` and key.
     """
     given = {"name": name, **mapping, **({"allow_large": True} if allow_large else {})}
@@ -61,7 +65,7 @@ def parse(
 
 
 def spelling(mapping: Mapping[str, Any]) -> dict[str, str]:
-    """Our names of the keys that a scenario gives by another name, each with that."""
+    """The keys of a scenario that were given under a preset's name: that name by our key."""
     engine_section = mapping.get("engine")
     if not isinstance(engine_section, dict):
         return {}
@@ -69,7 +73,7 @@ def spelling(mapping: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_from(trace: Path, mapping: dict[str, Any]) -> None:
-    """Make the file `trace` the source of a scenario's workload."""
+    """Replace the source of a scenario's workload by the file `trace`."""
     workload = mapping.get("workload")
     kept = dict(workload) if isinstance(workload, dict) else {}
     given = kept.get("trace")

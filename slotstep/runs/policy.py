@@ -1,6 +1,6 @@
-"""The policy of a scenario as the kernel takes it: order, victim and predictor, with options in nanoseconds.
+"""The kernel's objects for the policy of a scenario: order, victim and predictor, options in nanoseconds.
 
-Knows no policy by name.
+Does not depend on any policy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from policies import registry as policies
 from policies import victims
-from policies.entry import Option
+from policies.base.entry import Option
 from sim.policy.base import Order, Victim
 from sim.policy.ratio import FewestOutputs
 from slotstep.scenario import units
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def order(scenario: Scenario) -> Order:
-    """The order of the scenario's policy; raises BadInput for an unknown policy or option, or a cache it lacks."""
+    """The queue order. Raises BadInput for an unknown policy or option, and for one that needs a prefix cache."""
     with scenario.blamed("policy: "):
         name, options = policy(scenario)
         machine = scenario.engine
         made = policies.build(name, options, scenario.seed, machine.max_active or machine.slots)
-        needy = policies.looks_up(name, options)
+        needy = policies.needs_prefix_cache(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")
         return made
 
 
 def victim(scenario: Scenario) -> Victim:
-    """Who gives the pages back: as the engine says, or else as its admission rule or the policy has it."""
+    """The rule that chooses preemption victims: the engine's, or else that of its admission rule or policy."""
     chosen = scenario.engine.victim
     if chosen is not None:
         with scenario.blamed("engine.victim: "):
@@ -42,28 +42,28 @@ def victim(scenario: Scenario) -> Victim:
 
 
 def policy(scenario: Scenario) -> tuple[str, dict[str, Any]]:
-    """The name of the scenario's policy and its options, durations in nanoseconds."""
+    """The name of the policy and its options, durations in nanoseconds."""
     name = scenario.policy.name
     return name, policies.changed(name, scenario.policy.options, option_read)
 
 
 def option_read(option: Option, path: str, value: Any) -> Any:
-    """An option of a policy as that takes it. Raises ValueError, with the option's path, for what is no duration."""
+    """A policy's option in the kernel's units. Raises ValueError, with the option's path, for an invalid duration."""
     return in_nanoseconds(value, {path.rpartition(".")[2]} if option.kind == "duration" else option.times, path)
 
 
 def option_written(option: Option, path: str, value: Any) -> Any:
-    """An option of a policy as a scenario has it."""
+    """A policy's option in the units of a scenario file."""
     return units.text(value) if option.kind == "duration" else with_units(value, option.times)
 
 
 def resolved_policy(scenario: Scenario) -> str | dict[str, Any]:
-    """The scenario's policy with every option explicit, in the form of a scenario file."""
+    """The policy with every option explicit, in the form of a scenario file."""
     name, options = policy(scenario)
     full = policies.changed(name, policies.resolve(name, options), option_written)
     return {name: full} if full else name
 
 
 def predictor(scenario: Scenario) -> str | None:
-    """The name of the predictor of output lengths that the scenario's policy uses, if it uses one."""
+    """The name of the predictor of output lengths that the policy uses, None if it uses none."""
     return policies.predictor(*policy(scenario))

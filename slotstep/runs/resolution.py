@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slotstep.runs import costs
@@ -67,3 +68,16 @@ def with_policy(scenario: Scenario, name: str) -> Scenario:
     other = scenario.model_copy(update={"policy": PolicyChoice.model_construct(name=name, options={})})
     check_replicas(other)
     return other
+
+
+def with_transforms(workload: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A resolved workload with more transforms after its own."""
+    if not more:
+        return dict(workload)
+    kept = dict(workload)
+    steps = list(kept.pop("transforms", None) or [])
+    for key in ("between", "first", "scale_rate"):
+        value = kept.pop(key, None)
+        if value is not None and not (key == "scale_rate" and value == 1):
+            steps.append({key: value})
+    return {**kept, "transforms": [*steps, *more]}

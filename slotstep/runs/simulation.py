@@ -1,4 +1,4 @@
-"""A run of a scenario on the virtual clock, and runs of several policies on the same requests."""
+"""Runs of a scenario in simulated time: one, or one for each of several policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from slotstep.runs.build import check_blocks, replicas, router, scheduler
 from slotstep.runs.clients import clients, limited
 from slotstep.runs.resolution import with_policy
 from slotstep.runs.result import Result
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
 
 if TYPE_CHECKING:
@@ -36,20 +36,20 @@ def run(
     policy: str | None = None,
     *,
     allow_large: bool = False,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     progress: Callable[[int], None] | None = None,
     price: StepCost | None = None,
 ) -> Result:
     """Simulate a scenario.
 
-    policy       run under the policy of this name instead of the scenario's own
+    policy       name of the policy to run under; the scenario's own if not given
     allow_large  lift the limits of size (`slotstep.runs.size_limits`)
-    workload     requests that have been made already, in place of the scenario's workload
+    workload     requests made before, in place of the scenario's workload
     progress     called now and then with the number of requests that have ended
-    price        step cost in place of the scenario's, but not of one that a group of replicas has of its own
+    price        step cost in place of the scenario's; groups of replicas with a cost of their own keep it
 
-    Raises BadInput for a policy that does not exist, for requests that cannot be read, for a run that makes no
-    progress and, unless `allow_large`, for one above the limits of size.
+    Raises BadInput for an unknown policy, for requests that cannot be read, for a run that makes no progress and,
+    unless `allow_large`, for a run above the limits of size.
     """
     if policy is not None:
         scenario = with_policy(scenario, policy)
@@ -70,7 +70,7 @@ def run(
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, block_size)
     with size_limits.stopping(scenario):
-        logs, service_log = operate(scenario, pools, senders, progress, price)
+        logs, service_log = simulate(scenario, pools, senders, progress, price)
     return Result(
         scenario,
         logs,
@@ -83,9 +83,9 @@ def run(
 
 
 def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
-    """Simulate the same requests under each of the policies named, in their order.
+    """Simulate the same requests under each of the named policies, in their order.
 
-    Raises BadInput for a policy that does not exist, and as `run` does.
+    Raises BadInput for an unknown policy, and as `run`.
     """
     scenarios = [with_policy(scenario, name) for name in names]
     workload = load_workload(scenario)
@@ -93,9 +93,9 @@ def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
 
 
 def warm_up(replicas: Sequence[tuple[Engine, Scheduler]]) -> None:
-    """Fill the caches with what another run left: of the replicas that name one file, each with its part, in order.
+    """Fill the prefix caches from the files that engines name: replicas that share a file take its parts in order.
 
-    Raises BadInput for a file that is none, and for one that does not fit the replicas that name it.
+    Raises BadInput for a file that is not a cache file, and for one that does not fit the replicas.
     """
     for file in dict.fromkeys(engine.warm for engine, _ in replicas if engine.warm is not None):
         named = [(engine, made.pool) for engine, made in replicas if engine.warm == file]
@@ -105,16 +105,16 @@ def warm_up(replicas: Sequence[tuple[Engine, Scheduler]]) -> None:
             pool.warm(contents)
 
 
-def operate(
+def simulate(
     scenario: Scenario,
     pools: Sequence[Sequence[tuple[Scenario, Scheduler]]],
     senders: Clients,
     progress: Callable[[int], None] | None,
     price: StepCost | None = None,
 ) -> tuple[list[EventLog], Trail | None]:
-    """The logs of a run, and what happened between them where that is more than one way to one replica.
+    """The event logs of a run, and the service log; None where requests go straight to replicas that never fail.
 
-    `pools`: for each pool, the scenario and the scheduler of its replicas.
+    pools  for each pool, the scenario and the scheduler of its replicas
     """
     cluster = scenario.cluster
     again = None if scenario.clients is None else scenario.clients.retry

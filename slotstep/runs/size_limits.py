@@ -1,7 +1,7 @@
-"""How much a scenario may ask for before somebody has to say that it is meant: `--yes`, or `allow_large=True`.
+"""Limits on the size of a run, lifted by `--yes` or `allow_large=True`.
 
-The limits are far above what finishes within seconds and far below what never ends; docs/scenario.md has them as a
-table. What is known before a run is refused before it; the rest bounds the run (`sim.service.bounds`). Runs nothing.
+A run within them ends in minutes; they are listed in docs/scenario.md. What is known beforehand is refused before the
+run; the rest stops the run (`sim.service.bounds`).
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 MOST_REPLICAS = 1024
 LARGEST_PAGE = 2**20
-"""Tokens: the kernel counts pages by their phase, one number for each position of a page."""
+"""Tokens; the kernel keeps one counter for each position in a page."""
 MOST_STEPS = 30_000_000
-"""Steps of one run, a minute or two and 3 GB."""
+"""Steps of one run: a minute or two, and 3 GB."""
 MOST_PLANS = 2_000_000
-"""Steps known beforehand that each have a plan of their own: chunks of prompts, all steps with macro: false."""
+"""Steps that are planned one by one: chunks of prompts, and all steps with macro: false."""
 MOST_NUMBERED = 10_000_000
-"""Pages of an engine on which requests are replayed: there each has a number."""
+"""Pages of an engine for replay, which numbers them."""
 MOST_RUNS = 100_000
 """Runs of one sweep or comparison, seeds included."""
 RUN = Bounds(steps=MOST_STEPS, batches=10_000_000, retries=300_000, failures=50_000)
-"""What a run may come to before it is stopped."""
+"""The bounds at which a run is stopped."""
 
 
 def check(scenario: Scenario) -> None:
-    """Raise TooLarge for a key that alone asks for too much, before anything is made of it."""
+    """Raise TooLarge for a single key that is too large, before anything is built."""
     if scenario.allow_large:
         return
     with scenario.blamed(""):
         total = scenario.cluster.total
         if total > MOST_REPLICAS:
             raise TooLarge(f"cluster.replicas: {total:,} replicas", MOST_REPLICAS)
-        for machine in machines(scenario):
-            if machine.page_size > LARGEST_PAGE and machine.memory == "paged":
-                raise TooLarge(f"engine.page_size is {machine.page_size:,}", LARGEST_PAGE)
+        for engine in engines_of(scenario):
+            if engine.page_size > LARGEST_PAGE and engine.memory == "paged":
+                raise TooLarge(f"engine.page_size is {engine.page_size:,}", LARGEST_PAGE)
 
 
 def check_replay(scenario: Scenario) -> None:
-    """Raise TooLarge for more pages than can be numbered."""
+    """Raise TooLarge for more pages than a replay can number."""
     pages = scenario.engine.pages
     if pages > MOST_NUMBERED and not scenario.allow_large:
         with scenario.blamed(""):
@@ -58,13 +58,13 @@ def check_replay(scenario: Scenario) -> None:
 
 
 def check_runs(what: str, runs: int, allow_large: bool) -> None:
-    """Raise TooLarge for more runs, of `what`, than anybody would wait for."""
+    """Raise TooLarge for too many runs; `what` begins the message."""
     if runs > MOST_RUNS and not allow_large:
         raise TooLarge(f"{what}: {runs:,} runs", MOST_RUNS)
 
 
 def check_requests(scenario: Scenario, requests: Sequence[Request]) -> None:
-    """Raise TooLarge for requests that are too many, or that bring too much work if they fit the engine at all."""
+    """Raise TooLarge for too many requests, and for requests that need too many steps or blocks."""
     if scenario.allow_large:
         return
     with scenario.blamed("workload: "):
@@ -75,7 +75,7 @@ def check_requests(scenario: Scenario, requests: Sequence[Request]) -> None:
 
 
 def check_content(scenario: Scenario, requests: Sequence[Request]) -> None:
-    """Raise TooLarge for sessions whose prompts get more blocks than there is memory for."""
+    """Raise TooLarge for sessions whose prompts have too many blocks."""
     talk = scenario.clients.sessions if scenario.clients is not None else None
     if talk is None:
         return
@@ -85,19 +85,19 @@ def check_content(scenario: Scenario, requests: Sequence[Request]) -> None:
             turns.setdefault(request.session, []).append(request.prompt + request.output)
     lengths = (accumulate(each) if talk.history == "added" else each for each in turns.values())
     positions = sum(sum(each) for each in lengths)
-    size = min(machine.page_size for machine in machines(scenario))
+    size = min(engine.page_size for engine in engines_of(scenario))
     if positions // size > MOST_BLOCKS:
         raise TooLarge(f"the prompts of {len(turns):,} sessions have {positions // size:,} pages", MOST_BLOCKS)
 
 
 def check_steps(scenario: Scenario, requests: Sequence[Request]) -> None:
-    """Raise TooLarge for more steps than a run may have, as far as they follow from the requests alone."""
-    engines = machines(scenario)
-    most = MOST_STEPS if all(machine.macro for machine in engines) else MOST_PLANS
-    chunk = max(largest_chunk(machine) for machine in engines)
+    """Raise TooLarge if the requests alone imply more steps than a run may have."""
+    engines = engines_of(scenario)
+    most = MOST_STEPS if all(engine.macro for engine in engines) else MOST_PLANS
+    chunk = max(largest_chunk(engine) for engine in engines)
     generated = 0
     for request in requests:
-        output = max((tokens_on(machine, request) for machine in engines), default=0)
+        output = max((tokens_on(engine, request) for engine in engines), default=0)
         if not output:
             continue
         if output > most:
@@ -105,48 +105,48 @@ def check_steps(scenario: Scenario, requests: Sequence[Request]) -> None:
         if (chunks := -(-request.prompt // chunk)) > MOST_PLANS:
             raise TooLarge(f"the prompt of request {request.id} is {chunks:,} chunks of {chunk:,}", MOST_PLANS)
         generated += output
-    slots = max(machine.slots for machine in engines) * scenario.cluster.total
+    slots = max(engine.slots for engine in engines) * scenario.cluster.total
     if (least := generated // slots) > most:
         raise TooLarge(f"outputs of {generated:,} tokens on {slots:,} slots are at least {least:,} steps", most)
 
 
-def machines(scenario: Scenario) -> list[Engine]:
+def engines_of(scenario: Scenario) -> list[Engine]:
     """The engines of a scenario, one for each group of replicas."""
     return [
-        machine
+        engine
         for pool in scenario.cluster.pools
-        for machine in (
+        for engine in (
             [scenario.engine] if isinstance(pool.replicas, int) else [group.engine for group in pool.replicas]
         )
     ]
 
 
-def largest_chunk(machine: Engine) -> int:
-    """The most tokens of a prompt that a step takes."""
-    if machine.batching == "static":
+def largest_chunk(engine: Engine) -> int:
+    """The most prompt tokens of one step."""
+    if engine.batching == "static":
         return MAX_TOKENS
-    return min(machine.token_budget, machine.chunk_limit or machine.token_budget)
+    return min(engine.token_budget, engine.chunk_limit or engine.token_budget)
 
 
-def tokens_on(machine: Engine, request: Request) -> int:
-    """The most tokens that a request can get on an engine; 0 if it is rejected."""
-    max_model_len = machine.max_model_len
-    if request.prompt + request.max_output - 1 > machine.pages * machine.page_size and max_model_len is None:
+def tokens_on(engine: Engine, request: Request) -> int:
+    """The most tokens that a request can generate on an engine; 0 if it is rejected."""
+    max_model_len = engine.max_model_len
+    if request.prompt + request.max_output - 1 > engine.pages * engine.page_size and max_model_len is None:
         return 0
-    if not machine.chunked and request.prompt > machine.token_budget:
+    if not engine.chunked and request.prompt > engine.token_budget:
         return 0
     output = min(request.output, request.cancel_tokens or request.output)
     return output if max_model_len is None else max(0, min(output, max_model_len - request.prompt))
 
 
 def bounds(scenario: Scenario) -> Bounds:
-    """What the run of a scenario may come to."""
+    """The bounds of the run of a scenario."""
     return Bounds() if scenario.allow_large else RUN
 
 
 @contextmanager
 def stopping(scenario: Scenario) -> Iterator[None]:
-    """Say of a run that is stopped inside why, and by which key: as a BadInput."""
+    """Raise a Stopped of the block as a BadInput that names the reason and the key."""
     try:
         yield
     except Stopped as run:
@@ -155,7 +155,7 @@ def stopping(scenario: Scenario) -> Iterator[None]:
 
 
 def reason(scenario: Scenario, run: Stopped) -> BadInput:
-    """What is wrong with a run that was stopped."""
+    """Why a run was stopped, as an error."""
     when = f"by {units.text(run.now)}, when {run.ended:,} of {run.sent:,} requests had ended"
     clients, failures = scenario.clients, scenario.cluster.failures
     attempts = clients.retry.attempts if clients is not None and clients.retry is not None else 0
@@ -174,6 +174,6 @@ def reason(scenario: Scenario, run: Stopped) -> BadInput:
             "quiet": f"no progress: {run.count:,} events {when} brought no step to its end",
             "failing": f"no progress: cluster.failures{mean}, and {run.count:,} failures {when} "
             "left no step time to end",
-            "waiting": f"no progress: the policy {scenario.policy.name} lets {run.count:,} requests wait for ever",
+            "waiting": f"no progress: the policy {scenario.policy.name} lets {run.count:,} requests wait forever",
         }[run.what]
     )

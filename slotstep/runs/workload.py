@@ -1,6 +1,6 @@
-"""From a scenario's workload to its requests: from a trace, from laws, as written, or merged of several.
+"""The requests of a scenario's workload: from a trace, synthetic, listed, or merged of several workloads.
 
-Knows no file format, law or transform by name; `traces` does.
+File formats, distributions and transforms are those of `traces`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Made:
-    """Requests by arrival, the session of a request's id where it has one, and what a reader changed or left out.
+class LoadedWorkload:
+    """Requests sorted by arrival.
 
-    Unless `timed` their source has no arrivals: all are 0 and mean nothing.
+    sessions  the session of a request's id, where it has one
+    remarks   lines on what the reader of a trace changed or dropped
+    timed     False if the source has no arrivals: all are 0
     """
 
     requests: list[Request]
@@ -39,8 +41,8 @@ class Made:
     timed: bool = True
 
 
-Reader = Callable[[Mapping[str, Any]], Made]
-"""What reads the trace that a workload names."""
+Reader = Callable[[Mapping[str, Any]], LoadedWorkload]
+"""Reads the trace that a workload names."""
 
 
 def requests(scenario: Scenario) -> list[Request]:
@@ -51,8 +53,8 @@ def requests(scenario: Scenario) -> list[Request]:
     return load(scenario).requests
 
 
-def load(scenario: Scenario, read: Reader | None = None) -> Made:
-    """The same with the remarks of those who read the traces; `read` in the place of `replayed`, if given."""
+def load(scenario: Scenario, read: Reader | None = None) -> LoadedWorkload:
+    """The requests with the remarks of their readers; `read` replaces `replayed`. Raises as `requests`."""
     made = make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
     closed = scenario.clients is not None and scenario.clients.closed is not None
     if not made.timed and not closed:
@@ -63,7 +65,7 @@ def load(scenario: Scenario, read: Reader | None = None) -> Made:
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
-    """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
+    """Check everything that needs no trace and no drawn requests. Raises BadInput."""
     if given.requests is not None:
         make(scenario, given, where, scenario.seed, replayed)
     with scenario.blamed(where):
@@ -74,7 +76,7 @@ def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None
         check(scenario, part, f"{where}merge.{name}.")
 
 
-def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
+def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> LoadedWorkload:
     """The requests of one workload, after its transforms; `where` begins the keys in messages."""
     begun = source(scenario, given, where, seed, read)
     found, timed = begun.requests, begun.timed
@@ -106,7 +108,7 @@ def untimed(given: Workload, otherwise: str = "") -> BadInput:
     return BadInput(f"trace: {file}: no arrival times in this file; expected {drawn}{otherwise}")
 
 
-def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
+def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> LoadedWorkload:
     """The requests of a workload's source, before any transform."""
     if given.trace is not None:
         return read(given.trace)
@@ -123,18 +125,20 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
             f"{name}-{id_}": f"{name}-{whose}" for name, part in parts.items() for id_, whose in part.sessions.items()
         }
         remarks = [remark for part in parts.values() for remark in part.remarks]
-        return Made(operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks))
+        return LoadedWorkload(
+            operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks)
+        )
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
             drawn = synthetic.generate(spec, seed, scenario.allow_large)
-            return Made(drawn, synthetic.sessions(spec, drawn))
+            return LoadedWorkload(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
-        return Made(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
+        return LoadedWorkload(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
 
 
-def replayed(given: Mapping[str, Any]) -> Made:
-    """The requests of a trace; if there is no such file but `fetch` knows where it is, says so."""
+def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
+    """The requests of a trace. Raises BadInput; for a missing public trace with the command that downloads it."""
     from traces.reading.fetch import SOURCES
 
     kind, file = next(iter(given.items()))
@@ -153,11 +157,11 @@ def replayed(given: Mapping[str, Any]) -> Made:
     sessions: dict[str, str] = {}
     if frame is not None and "session" in frame:
         sessions = dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
-    return Made(found, sessions, tuple(remarks), trace.timed)
+    return LoadedWorkload(found, sessions, tuple(remarks), trace.timed)
 
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:
-    """The synthetic workload that a scenario describes; raises BadInput for what is none."""
+    """The synthetic workload that a scenario describes; raises BadInput for an invalid one."""
     return synthetic.parse(in_nanoseconds(written, synthetic.DURATIONS, "synthetic"))
 
 
@@ -168,5 +172,5 @@ def steps(given: Workload) -> Sequence[Any]:
 
 
 def part_seed(seed: int, name: str) -> int:
-    """A seed of its own for each part of a merge."""
+    """The seed of one part of a merge, derived from its name."""
     return int.from_bytes(hashlib.sha256(f"{seed}/merge/{name}".encode()).digest()[:8], "big")

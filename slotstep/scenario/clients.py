@@ -1,7 +1,4 @@
-"""The clients of a scenario: how they send their requests, and what they put up with.
-
-Think times are fixed or the workload's, so nothing is drawn here.
-"""
+"""The clients of a scenario: how they send requests, their delay, their retries and time-outs."""
 
 from __future__ import annotations
 
@@ -31,14 +28,14 @@ PositiveTime = Annotated[Time, AfterValidator(positive_time)]
 
 
 class ClosedLoop(Section):
-    """So many clients: each sends the next request, waits for its end and thinks."""
+    """A fixed number of clients, each of which sends a request, waits for its end and thinks."""
 
     clients: Count
     think: Time = 0
 
 
 class Sessions(Section):
-    """Sessions whose next turn waits for the answer; whether prompts hold what was said, or it is added to them."""
+    """Sessions whose next turn is sent after the answer; `history`: whether prompts include earlier turns."""
 
     think: Time | None = None
     history: Literal["included", "added"] = "included"
@@ -52,7 +49,7 @@ def at_least_one(value: float) -> float:
 
 
 class Retry(Section):
-    """Clients that send a request again when it came to nothing, each time after a longer pause."""
+    """Clients that resend a request that failed, each time after a longer pause."""
 
     attempts: Annotated[Count, AfterValidator(at_least_two)]
     initial: Time = SECOND
@@ -67,7 +64,7 @@ class Retry(Section):
 
     @model_validator(mode="after")
     def some(self) -> Self:
-        """Something to try again after."""
+        """At least one cause of a retry."""
         if not self.after:
             raise ValueError("after: the list is empty; expected what clients try again after")
         return self
@@ -77,7 +74,7 @@ WAYS = ("closed", "window", "sessions")
 
 
 class Clients(Section):
-    """How requests are sent: at most one way but their own schedule, how long they are on their way, and again."""
+    """How requests are sent: closed loop, window or sessions (else at their arrivals), the delay, and retries."""
 
     closed: ClosedLoop | None = None
     window: Count | None = None
@@ -97,7 +94,7 @@ class Clients(Section):
 
 
 class Limits(Section):
-    """What ends a request early: a full queue, and time-outs of requests that state none of their own."""
+    """Limits that end a request early: queue length, and time-outs of requests that state none."""
 
     queue: Count | None = None
     queue_timeout: PositiveTime | None = None

@@ -1,7 +1,6 @@
-"""The replicas of a scenario: equal ones, unequal ones or two pools; their routers, and how they fail.
+"""The cluster of a scenario: equal replicas, groups of different ones, or two pools; routers and failures.
 
-Knows no router by name. A group of replicas that differs has an engine, and perhaps a cost, of its own: the
-scenario's, but for what the group says otherwise.
+Does not depend on any router. The engine and cost of a group are the scenario's, except for what the group states.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ AnyPool = TypeVar("AnyPool", bound="Pool")
 
 
 class ReplicaGroup(Section):
-    """So many replicas alike."""
+    """A number of equal replicas."""
 
     count: Count = 1
     engine: Engine
@@ -39,7 +38,7 @@ class ReplicaGroup(Section):
 
 
 def groups(value: object, info: ValidationInfo) -> int | tuple[ReplicaGroup, ...]:
-    """How many equal replicas, or a list of groups of them."""
+    """A number of equal replicas, or a list of groups."""
     if not isinstance(value, list | tuple):
         return whole(1)(value)
     if not value:
@@ -54,7 +53,7 @@ def groups(value: object, info: ValidationInfo) -> int | tuple[ReplicaGroup, ...
 
 
 class Pool(Section):
-    """The replicas of one pool, and the router before them."""
+    """The replicas of one pool, and their router."""
 
     replicas: int | tuple[ReplicaGroup, ...] = 1
     router: Choice = "round_robin"
@@ -67,19 +66,19 @@ class Pool(Section):
 
     @property
     def size(self) -> int:
-        """How many replicas."""
+        """The number of replicas."""
         return self.replicas if isinstance(self.replicas, int) else sum(group.count for group in self.replicas)
 
 
 class Transfer(Section):
-    """What it takes to hand KV from one pool to the other."""
+    """The time to transfer the KV cache of a request from the prefill to the decode pool."""
 
     latency: Time = 0
     per_token: Coefficient = 0.0
 
 
 class Outage(Section):
-    """One outage of one replica."""
+    """One planned outage of one replica."""
 
     replica: Seed
     at: Time
@@ -87,7 +86,7 @@ class Outage(Section):
 
 
 class Failures(Section):
-    """When replicas fail, and what becomes of their requests."""
+    """When replicas fail, and what happens to their requests."""
 
     outages: Annotated[tuple[Outage, ...], BeforeValidator(sequence)] = ()
     mtbf: PositiveTime | None = None
@@ -96,7 +95,7 @@ class Failures(Section):
 
     @model_validator(mode="after")
     def some(self) -> Self:
-        """Outages that are planned, or drawn from a mean time between failures and one to repair."""
+        """Planned outages, or ones drawn from mean times between failures and to repair."""
         if (self.mtbf is None) != (self.mttr is None):
             raise ValueError("found one of mtbf and mttr; expected both or neither")
         if not self.outages and self.mtbf is None:
@@ -105,7 +104,7 @@ class Failures(Section):
 
 
 class Cluster(Pool):
-    """Replicas of the engine, each with its own queue, behind one router; or two pools, one for each phase."""
+    """Replicas behind one router, each with its own queue; or a pool for prefill and one for decode."""
 
     prefill: Pool | None = None
     decode: Pool | None = None
@@ -114,7 +113,7 @@ class Cluster(Pool):
 
     @model_validator(mode="after")
     def one_pool_or_two(self) -> Self:
-        """Pools come together, with a transfer, and instead of replicas; outages are of replicas that exist."""
+        """Pools come together, with a transfer, and instead of replicas; outages are of existing replicas."""
         given = [name for name in (*POOLS, "transfer") if getattr(self, name) is not None]
         if given and len(given) < 3:
             raise ValueError(f"found {' and '.join(given)}; expected prefill, decode and transfer together")
@@ -129,17 +128,17 @@ class Cluster(Pool):
 
     @model_serializer(mode="wrap")
     def without_what_pools_replace(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is read back: replicas and router are those of the pools, if there are any."""
+        """Without `replicas` and `router` where there are two pools, which have their own."""
         told: dict[str, Any] = dump(self)
         return {key: told[key] for key in told if self.prefill is None or key not in ("replicas", "router")}
 
     @property
     def pools(self) -> list[Pool]:
-        """The pools: one for whole requests, or that of prefill and that of decode."""
+        """The pools: one for whole requests, or those of prefill and decode."""
         return [self] if self.prefill is None or self.decode is None else [self.prefill, self.decode]
 
     def engines(self, usual: Engine) -> list[Engine]:
-        """The engine of each replica, `usual` where its group has none of its own."""
+        """The engine of each replica; `usual` where its group has none."""
         found: list[Engine] = []
         for pool in self.pools:
             if isinstance(pool.replicas, int):
@@ -150,7 +149,7 @@ class Cluster(Pool):
 
     @property
     def total(self) -> int:
-        """How many replicas in all."""
+        """The number of replicas in all pools."""
         return sum(pool.size for pool in self.pools)
 
     @property
@@ -160,9 +159,9 @@ class Cluster(Pool):
 
 
 def spread(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """A scenario in which each group of replicas has a whole engine: the scenario's, with what the group says.
+    """A scenario in which each group of replicas has a complete engine: the scenario's with the group's own keys.
 
-    What is no mapping where one is expected is left for the sections to complain about.
+    Values that are not mappings are left for the sections to report.
     """
     cluster = scenario.get("cluster")
     if not isinstance(cluster, Mapping):
@@ -176,7 +175,7 @@ def spread(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_engines(pool: Mapping[str, Any], base: Any) -> dict[str, Any]:
-    """A pool whose groups have whole engines."""
+    """A pool whose groups have complete engines."""
     listed = pool.get("replicas")
     if not isinstance(listed, list | tuple) or not isinstance(base, Mapping):
         return dict(pool)
@@ -184,7 +183,7 @@ def with_engines(pool: Mapping[str, Any], base: Any) -> dict[str, Any]:
 
 
 def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
-    """A group with the scenario's engine but for what it says itself."""
+    """A group with the scenario's engine, except for its own keys."""
     if not isinstance(group, Mapping):
         raise ValueError(f"cluster.replicas: found {brief(group)}; expected groups such as {{count: 2, engine: ...}}")
     own = group.get("engine") or {}
@@ -203,13 +202,13 @@ def group_sections(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def changed(cluster: Cluster, change: Callable[[ReplicaGroup], ReplicaGroup]) -> Cluster:
-    """The same replicas, with every group of their own changed."""
+    """A cluster with `change` applied to every group."""
     pools = {name: pool_changed(pool, change) for name in POOLS if (pool := getattr(cluster, name)) is not None}
     return pool_changed(cluster, change).model_copy(update=pools)
 
 
 def pool_changed(pool: AnyPool, change: Callable[[ReplicaGroup], ReplicaGroup]) -> AnyPool:
-    """A pool with its groups changed."""
+    """A pool with `change` applied to every group."""
     if isinstance(pool.replicas, int):
         return pool
     return pool.model_copy(update={"replicas": tuple(change(group) for group in pool.replicas)})

@@ -1,4 +1,4 @@
-"""The cost of a step in a scenario: one of five kinds, durations in nanoseconds.
+"""The step cost of a scenario: one of five kinds, durations in nanoseconds.
 
 Reads no file: a profile is found when a scenario is loaded.
 """
@@ -24,7 +24,7 @@ def is_file(profile: str) -> bool:
 
 
 class Affine(Section):
-    """A step costs the sum of its parts; in nanoseconds."""
+    """Coefficients of a step cost that is a sum; in nanoseconds."""
 
     base: Coefficient = 0.0
     per_sequence: Coefficient = 0.0
@@ -40,7 +40,7 @@ class Affine(Section):
 
 
 class Roofline(Section):
-    """A step costs the slower of its weights and its arithmetic, and its attention; in nanoseconds."""
+    """Coefficients of a step cost that is a maximum of weights and arithmetic, plus attention; in nanoseconds."""
 
     weight_pass: Coefficient = 0.0
     per_token: Coefficient = 0.0
@@ -58,7 +58,7 @@ class Roofline(Section):
 
 
 class Efficiencies(Section):
-    """Shares of a data sheet that an engine gets; what is not given is as in `calibrate.profiles.analytic`."""
+    """Attained shares of the data sheet; defaults are those of `calibrate.profiles.analytic`."""
 
     weights: Positive | None = None
     cache: Positive | None = None
@@ -68,7 +68,7 @@ class Efficiencies(Section):
 
 
 class ShapeCost(Section):
-    """A step's cost from a model's sizes and a device's data sheet alone."""
+    """A step cost computed from a model's shape and a device's data sheet."""
 
     model: Label
     device: Label
@@ -81,7 +81,7 @@ class ShapeCost(Section):
     @field_validator("model")
     @classmethod
     def place_model(cls, value: str, info: ValidationInfo) -> str:
-        """A name as it is; a config.json, made absolute against the scenario's folder."""
+        """Makes a config.json absolute against the scenario's folder; a name stays."""
         if not value.endswith(".json"):
             return value
         folder: Path = (info.context or {}).get("folder", Path())
@@ -89,10 +89,12 @@ class ShapeCost(Section):
 
 
 class Cost(Section):
-    """What a step costs: exactly one kind.
+    """The step cost: exactly one kind.
 
-    Beside `profile`, a shipped profile's name or a file, and beside `shape`: the terms in TERMS take the place of
-    those that it has, and `sha256` is what its content has to have.
+    profile   the name of a shipped profile, or a file
+    sha256    the digest that the content of the profile has to have
+
+    Beside `profile` and `shape`, the terms in TERMS replace those of the profile.
     """
 
     unit: Time | None = None
@@ -109,7 +111,7 @@ class Cost(Section):
     @field_validator("profile")
     @classmethod
     def place_profile(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """A name as it is; a file, known by its ending, made absolute against the scenario's folder."""
+        """Makes a profile file absolute against the scenario's folder; a name stays."""
         if value is None or not is_file(value):
             return value
         folder: Path = (info.context or {}).get("folder", Path())
@@ -117,7 +119,7 @@ class Cost(Section):
 
     @model_validator(mode="after")
     def one_kind(self) -> Self:
-        """Exactly one kind, and beside it only what it takes."""
+        """Exactly one kind, and beside it only keys that apply to it."""
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(

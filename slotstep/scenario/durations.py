@@ -1,6 +1,6 @@
-"""Parts of a scenario that belong to other packages: durations as text to nanoseconds, and back.
+"""Durations in the parts of a scenario that other packages define, from text to nanoseconds and back.
 
-Which keys hold durations is for those packages to say.
+The caller states which keys hold durations.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from slotstep.scenario import units
 
 
 def in_nanoseconds(value: Any, times: Collection[str], path: str = "") -> Any:
-    """`value` with what stands under a key of `times`, at any depth, in ns, and every whole number an int.
+    """`value` with every duration below a key of `times`, at any depth, in ns, and whole numbers as int.
 
-    What stands in a list belongs to the list's key. Raises ValueError, with the key's path, for a time that is
-    no duration.
+    Elements of a list belong to the list's key. Raises ValueError, with the key's path, for an invalid duration.
     """
     if isinstance(value, Mapping):
         return {key: in_nanoseconds(inner, times, f"{path}.{key}".strip(".")) for key, inner in value.items()}
@@ -31,7 +30,7 @@ def in_nanoseconds(value: Any, times: Collection[str], path: str = "") -> Any:
 
 
 def with_units(value: Any, times: Collection[str]) -> Any:
-    """`value` with the nanoseconds that stand under a key of `times`, at any depth, as text with a unit."""
+    """`value` with nanoseconds below a key of `times`, at any depth, as text with a unit."""
     if isinstance(value, list):
         return [with_units(inner, times) for inner in value]
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The objectives of a scenario, and the measuring window for which figures are given apart."""
+"""The objectives of a scenario, and its measuring window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slotstep.scenario.fields import Section, Time
 
 
 class Objectives(Section):
-    """What a request has to meet to count as good, counted from when; none is set unless given."""
+    """Latency limits that a request has to meet, and the instant from which latencies count; unset by default."""
 
     ttft: Time | None = None
     tpot: Time | None = None
@@ -23,19 +23,19 @@ class Objectives(Section):
 
     @property
     def limits(self) -> dict[str, int]:
-        """Those that are set, by name, in ns."""
+        """The limits that are set, by name, in ns."""
         return self.model_dump(exclude_none=True, exclude={"since"})
 
 
 class Measure(Section):
-    """The part of a run whose figures are given beside those of the whole."""
+    """The measuring window, whose metrics are reported beside those of the whole run."""
 
     begin: Time = Field(default=0, alias="from")
     end: Time | None = Field(default=None, alias="to")
 
     @model_validator(mode="after")
     def some_time(self) -> Self:
-        """It ends after it begins."""
+        """Ends after it begins."""
         if self.end is not None and self.end <= self.begin:
             begin, end = units.text(self.begin), units.text(self.end)
             raise ValueError(f"found from {begin} to {end}; expected an end after the beginning")

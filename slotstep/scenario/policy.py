@@ -1,4 +1,4 @@
-"""The policy of a scenario: a name and its options. Knows no policy by name; `policies` checks both."""
+"""The policy of a scenario: a name and its options, both checked by `policies` when the scenario is loaded."""
 
 from __future__ import annotations
 

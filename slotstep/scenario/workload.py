@@ -58,7 +58,7 @@ class RequestLine(Section):
     @model_validator(mode="before")
     @classmethod
     def as_long_as_it_says(cls, value: object) -> object:
-        """A prompt whose length is not given has that of its content, or is one token."""
+        """A prompt without a length has that of its content, or one token."""
         if not isinstance(value, dict):
             return value
         content = value.get("tokens", value.get("blocks"))
@@ -69,11 +69,11 @@ class RequestLine(Section):
 
 
 class Workload(Section):
-    """Requests from exactly one source, and what is done to them.
+    """Requests from exactly one source, and the operations on them.
 
-    Either `transforms`, a list applied in its own order; or, in this order, `between` in the source's own time,
-    `first` of what is left, and `scale_rate` (2 brings them twice as fast). Last of all `max_output`, for
-    requests that declare no limit. The parts of a `merge` are workloads too, each a tenant of its name.
+    Either `transforms`, a list applied in its order; or, in this order, `between` in the source's own time, `first`
+    of what is left, and `scale_rate` (2 doubles the arrival rate). Last `max_output`, for requests that declare no
+    limit. The parts of a `merge` are workloads too, each a tenant of its name.
     """
 
     trace: dict[str, Any] | None = None
@@ -89,7 +89,7 @@ class Workload(Section):
     @field_validator("trace", mode="before")
     @classmethod
     def place_trace(cls, value: object, info: ValidationInfo) -> object:
-        """One known kind and its file, made absolute against the scenario's folder; perhaps a run or a map."""
+        """One format and its file, made absolute against the scenario's folder; optionally `run` and `map`."""
         if not isinstance(value, dict) or len(value) - sum(key in value for key in TRACE_OPTIONS) != 1:
             raise ValueError(f"found {document.brief(value)}; expected a kind and a file, as in azure: FILE")
         ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)

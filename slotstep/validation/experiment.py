@@ -1,7 +1,6 @@
-"""A scenario's prediction put to the test on a real engine: what `slotstep validate --replay` runs.
+"""The experiment of `slotstep validate --replay`: a scenario predicted, replayed and compared on a real engine.
 
-From a scenario to what `calibrate.validate.experiment` needs: who sends, the scheduler, the tokens, and how much is
-measured.
+Prepares what `calibrate.validate.experiment` needs: clients, scheduler, prompts, and the plan of the measurement.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from calibrate.validate.experiment import Subject, Trial, trial
 from sim.request import Request
 from slotstep.runs import build, engine_replay
 from slotstep.runs.clients import clients, limited
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
 from traces.errors import BadInput
 
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
 SHORTEST = 128
-"""Positions that a sequence can have while measuring, at least: a shorter grid tells nothing of context."""
+"""Least positions of the longest measured sequence, so that the effect of context is measured."""
 
 
 def validate(
     scenario: Scenario,
     model: str,
     *,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     pacing: Pacing | None = None,
     tolerance: float | None = None,
     rounds: int = 4,
@@ -43,10 +42,13 @@ def validate(
     say: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> tuple[Trial, dict[str, Any]]:
-    """Calibrate on an engine, simulate and replay the scenario's requests there; what came out, and where it was.
+    """Calibrate on an engine, simulate and replay the scenario's requests there; the comparison, and the device.
 
-    By CPU time on a CPU and by the wall on a GPU, unless `pacing` says so. The busy time has to be within
-    `tolerance`: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine. Raises BadInput as `engine_replay`.
+    pacing     CPU time on a CPU and wall time on a GPU if not given
+    tolerance  allowed relative error of the busy time: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine
+    options    engine options as in `engine_replay.opened`
+
+    Raises BadInput as `engine_replay`.
     """
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
@@ -84,13 +86,13 @@ def validate(
 
 
 def max_model_len_of(scenario: Scenario, sent: Sequence[Request]) -> int:
-    """The most positions of a sequence, in the replay and while measuring."""
+    """The longest sequence in positions, in the replay and in the measurement."""
     reaches = [engine_replay.reach(scenario, request) for request in sent]
     return max(SHORTEST, *reaches) + 34
 
 
 def plan_of(scenario: Scenario, sent: Sequence[Request], rounds: int, seconds: float, clock: Pacing) -> Plan:
-    """Steps as they will come: batches up to the slots, chunks up to the longest prompt or the budget."""
+    """A measurement plan that covers the expected steps: batches up to the slots, chunks up to the longest prompt."""
     slots, prompt = scenario.engine.slots, max((request.prompt for request in sent), default=1)
     tokens = max(8, min(scenario.engine.token_budget, prompt + slots))
     return Plan(

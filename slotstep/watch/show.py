@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def row(seen: Observation) -> dict[str, Any]:
-    """The columns of an observation; the empty text where there is nothing."""
+    """The columns of an observation; empty text for missing values."""
     interval = seen.interval.as_dict() if seen.interval else {}
     found = {name: interval.get(name) for name in COLUMNS}
     found |= {
@@ -51,7 +51,7 @@ def row(seen: Observation) -> dict[str, Any]:
 
 
 def line(seen: Observation) -> str:
-    """An observation in a line, for output that is no terminal."""
+    """An observation as a line, for output that is not a terminal."""
     parts = [clock(seen.at, "%H:%M:%S")]
     if seen.problem:
         parts.append(printable(seen.problem))
@@ -68,7 +68,7 @@ def line(seen: Observation) -> str:
 
 
 def spans(seen: Observation) -> Mapping[str, Span | None]:
-    """The spans by the words for them."""
+    """The spans by their labels."""
     return {"interval": seen.interval, "since start": seen.since_start, "engine's life": seen.engine_lifetime}
 
 
@@ -82,7 +82,7 @@ def words(span: Span) -> str:
 
 
 def events(span: Span) -> str:
-    """Preemptions and the hit rate of the prefix cache over a span, as far as they are known."""
+    """Preemptions and the prefix cache hit rate over a span, where known."""
     told = span.as_dict()
     parts = [] if told["preemptions"] is None else [f"{told['preemptions']:,} preemptions"]
     if told["prefix_hit_rate"] is not None:
@@ -91,7 +91,7 @@ def events(span: Span) -> str:
 
 
 def sampled(found: Mapping[str, Any]) -> str:
-    """What the gauges said."""
+    """The gauges as text."""
     parts = [f"{found[name]:g} {name}" for name in ("running", "waiting") if found.get(name) is not None]
     reasons = found.get("waiting_by_reason")
     if reasons:
@@ -105,7 +105,7 @@ def sampled(found: Mapping[str, Any]) -> str:
 
 
 def screen(url: str, seen: Observation) -> Group:
-    """What a terminal shows while it watches."""
+    """The table for a terminal."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for head in ("", "tokens per slot-step", "tokens", "steps", "preemptions", "prefix hits", "seconds"):
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)

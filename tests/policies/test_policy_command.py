@@ -9,7 +9,8 @@ import yaml
 from repository import ROOT
 
 import slotstep
-from policies import predict, victims
+from policies import victims
+from policies.predictors import registry as predictors
 from policies.registry import POLICIES, build, names
 from slotstep.cli.reports import policies
 from slotstep.scenario.engine import Engine
@@ -56,7 +57,7 @@ def test_the_other_choices_are_all_listed(capsys, monkeypatch):
     found = {axis: [entry["name"] for entry in listed[axis]] for axis in ("admission", "victim", "predict")}
     assert sorted(found["admission"]) == sorted(get_args(Engine.model_fields["admission"].annotation))
     assert found["victim"] == list(victims.VICTIMS)
-    assert sorted(found["predict"]) == sorted(["exact", "prompt", *predict.WITH_OPTIONS])
+    assert sorted(found["predict"]) == sorted(["exact", "prompt", *predictors.WITH_OPTIONS])
     assert all(name in shown for names in found.values() for name in names)
     by_name = {entry["name"]: entry for entry in listed["admission"]}
     assert by_name["quantile"]["options"] == {"epsilon": 0.05, "window": 1000, "every": 8, "outputs": None}

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from traces.formats.blocks import covering
+from traces.reading.columns.json_rows import read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import read_jsonl
 
 BLOCK = 16
 

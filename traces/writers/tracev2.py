@@ -1,6 +1,6 @@
 """inference-sim's TraceV2: a CSV file of requests and NAME.yaml beside it; times in microseconds.
 
-Chunk times and what else is measured stay empty: what is written is a workload to replay.
+Only the workload is written; columns of chunk times and other measurements stay empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Vidur's request trace: arrived_at (s, all nine digits), num_prefill_tokens, num_decode_tokens; no more."""
+"""Vidur's request trace: arrived_at (s, with nine decimal digits), num_prefill_tokens, num_decode_tokens."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def fit(
 
 
 def lines_of(found: Fitted) -> list[str]:
-    """How good a fit is, in words."""
+    """The quality of a fit as lines of text."""
     points = found.points
     lines = [f"{len(points)} steps, {int(points['n'].sum())} times, by {found.clock} time"]
     for kind in ("decode", "chunk", "mixed", "uneven", "held_out"):

@@ -15,7 +15,7 @@ from slotstep.cli.params import About, AsJson, OptionalProfileFile, Prompts, Set
 
 if TYPE_CHECKING:
     from calibrate.fit.from_log import LogFit
-    from calibrate.fit.prior import Prior
+    from calibrate.fit.initial import Prior
     from calibrate.profiles.profile import Profile
     from slotstep.validation.measured_runs import Run
 
@@ -43,14 +43,15 @@ def from_log(
     as_json: AsJson = False,
     yes: Yes = False,
 ) -> None:
-    """Fit a roofline, or some terms of any cost, to measured requests: to what gives a simulation their latencies.
+    """Fit a roofline, or some terms of any cost, to measured requests, so that simulated latencies match them.
 
-    Where the engine logged its steps, fit those first (from-steps): they tell more, and hang less on a noisy machine.
+    If the engine logged its steps, fit those first (from-steps): they identify more terms and are less sensitive to
+    noise.
     """
     from slotstep.runs import costs
     from slotstep.validation import measured_runs, provenance
 
-    of = provenance.said(about or (), None if free else out)
+    of = provenance.stated(about or (), None if free else out)
     runs = measured_runs.runs(measurements, scenario, permitted(settings, yes), prompts)
     for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
         say(remark)
@@ -58,7 +59,7 @@ def from_log(
         say(f"{log} is a log of steps: fit it first, slotstep calibrate from-steps {log}")
     kept = costs.profile(runs[0].scenario) if free else None
     if free:
-        of = provenance.said(about or (), out, kept.content if kept else None)
+        of = provenance.stated(about or (), out, kept.content if kept else None)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
     said = [*found.lines(), *(known.edges(found.cost) if known else [])]
@@ -86,11 +87,11 @@ def from_log(
 
 
 def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
-    """What the shapes say of the model and the device that `--about` names, if they are known; and that in words.
+    """The prior from the shapes of the model and device in `--about`, None if they are unknown; and its description.
 
     Raises BadInput for a device that has no rate in the dtype, and for devices that its heads cannot be dealt out to.
     """
-    from calibrate.fit.prior import prior
+    from calibrate.fit.initial import prior
     from traces.errors import BadInput
 
     known = text.known_shapes(of)
@@ -108,7 +109,7 @@ def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
 def fitted(
     runs: Sequence[Run], kept_back: Sequence[str], free: Sequence[str], first: int, seed: int, known: Prior | None
 ) -> LogFit:
-    """The fit to all runs but those kept back. Raises BadInput for a run or term that there is not."""
+    """The fit to all runs but the held-out ones. Raises BadInput for an unknown run or term."""
     from calibrate.fit.from_log import fit
     from sim.cost.forms import Curve
     from slotstep.runs import costs
@@ -146,9 +147,10 @@ def fitted(
 def log_profile(
     found: LogFit, said: Sequence[str], runs: Sequence[Run], of: Mapping[str, Any], name: str, kept: Profile | None
 ) -> str:
-    """The text of the profile of a fit to runs; `said` is what these do not tell.
+    """The text of the profile of a fit to runs.
 
-    `kept`: the profile that has the terms which were not fitted, if they are of one.
+    said  lines on what the runs do not identify
+    kept  the profile of the terms that were not fitted, None without one
     """
     from slotstep.validation import provenance
 
@@ -159,7 +161,7 @@ def log_profile(
         others = f"; all terms but {', '.join(found.free)} are those of profile {kept.name}, {kept.sha256}"
         missing = [each for each in kept.content["not_included"] if "host" not in each or "host" not in found.free]
     turns = {} if runs[0].prompts is None else {"prompts_sent_in_turn": runs[0].prompts}
-    used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "cell"])]
+    used = [run.name for run in runs if run.name in set(found.errors.loc[found.errors["part"] == "fitted", "run"])]
     made = provenance.profile(
         found.cost,
         of,

@@ -35,14 +35,14 @@ def from_operators(
     """Compose whole steps of published tables of operators."""
     from calibrate.compose.compose import composed_profile
     from calibrate.compose.operators import read
-    from calibrate.models.registry import anatomy
+    from calibrate.models.registry import architecture
     from slotstep.validation import provenance
     from traces.errors import BadInput
 
     try:
-        shape = anatomy(model)
+        shape = architecture(model)
         of = [*(about or ()), f"model.name={shape.name}", f"tensor_parallel={tensor_parallel}"]
-        said = {key: value for key, value in provenance.said(of, out).items() if key != "model"}
+        said = {key: value for key, value in provenance.stated(of, out).items() if key != "model"}
         operators = read(folder, shape, tensor_parallel, attention)
         made = composed_profile(
             operators,

@@ -30,7 +30,7 @@ def from_shapes(
 ) -> None:
     """Make a profile from a model's shape and a device's data sheet alone."""
     from calibrate.hardware.devices import device as known
-    from calibrate.models.registry import anatomy
+    from calibrate.models.registry import architecture
     from calibrate.profiles.analytic import Efficiency
     from calibrate.profiles.analytic import from_shapes as make
     from slotstep.scenario import document
@@ -42,7 +42,7 @@ def from_shapes(
     known_keys(shares, Efficiency.__dataclass_fields__, "--efficiency ")
     try:
         made = make(
-            anatomy(model),
+            architecture(model),
             known(device),
             name=out.stem,
             date=datetime.date.today().isoformat(),

@@ -32,7 +32,7 @@ def from_steps(
     from traces.errors import BadInput
     from traces.reading import step_logs
 
-    of = provenance.said(about or (), out)
+    of = provenance.stated(about or (), out)
     if clock not in (None, "cpu", "wall"):
         raise BadInput(f"--clock {clock}: expected cpu or wall")
     if form not in FORMS:

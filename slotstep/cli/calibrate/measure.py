@@ -70,7 +70,7 @@ def measure(
                 memory_fraction=memory_fraction,
                 slots=slots,
                 token_budget=token_budget,
-                longest=longest,
+                max_model_len=longest,
                 seed=seed,
                 weights=weights,
             )

@@ -25,16 +25,17 @@ def pages(
     as_json: AsJson = False,
 ) -> None:
     """Say how many pages of KV cache fit beside a model: what to give a scenario as engine.pages."""
+    from calibrate.hardware.devices import GIB
     from calibrate.hardware.devices import device as known
-    from calibrate.hardware.memory_plan import GIB, capacity
-    from calibrate.models.registry import anatomy
+    from calibrate.hardware.memory_plan import capacity
+    from calibrate.models.registry import architecture
     from slotstep.scenario.units import gibibytes, memory
     from traces.errors import BadInput
 
     try:
         kept = float(gibibytes(memory(graphs))) * GIB if graphs != "0GiB" else 0.0
         found = capacity(
-            anatomy(model),
+            architecture(model),
             known(device).memory,
             dtype=dtype,
             kv_dtype=kv_dtype,

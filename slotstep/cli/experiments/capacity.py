@@ -1,4 +1,4 @@
-"""`slotstep capacity`: how much traffic, or how many replicas, within objectives."""
+"""`slotstep capacity`: the largest rate, or the fewest replicas, within objectives."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from slotstep.cli.output import open_scenario, print_json, say, show
 from slotstep.cli.params import AsJson, Jobs, RequestsFile, ScenarioFile, Settings, Yes, listed, numbers, permitted
 
 if TYPE_CHECKING:
-    from slotstep.experiments.capacity.answer import Variant
     from slotstep.experiments.capacity.judge import Point
+    from slotstep.experiments.capacity.question import Variant
 
 
 class Find(StrEnum):
-    """What to find."""
+    """The quantity to find."""
 
     rate = "rate"
     replicas = "replicas"
@@ -46,7 +46,7 @@ def capacity(
     seeds: Annotated[int, typer.Option(min=4, help="Most runs at a point.")] = 16,
     tolerance: Annotated[float, typer.Option(min=0.001, max=0.5, help="Relative, of the rate.")] = 0.02,
     resample: Annotated[
-        str, typer.Option(metavar="T", help="Of a trace: each run is another draw of stretches so long.")
+        str, typer.Option(metavar="T", help="Block length of a trace's bootstrap: each run draws other blocks.")
     ] = "60s",
     settings: Settings = None,
     trace: RequestsFile = None,
@@ -57,7 +57,7 @@ def capacity(
     as_json: AsJson = False,
     yes: Yes = False,
 ) -> None:
-    """Find how much a scenario bears within objectives, with what confidence, and what binds."""
+    """Find the capacity of a scenario within objectives, with its confidence and its bottleneck."""
     from reports import files
     from reports.figures.capacity import capacity_figure
     from reports.figures.png import write_png
@@ -65,9 +65,10 @@ def capacity(
     from slotstep.experiments.capacity import answer
     from slotstep.experiments.capacity.content import content_of
     from slotstep.experiments.capacity.objective import parse
+    from slotstep.experiments.capacity.question import Question
     from slotstep.runs.result import prepare
 
-    question = answer.Question(
+    question = Question(
         scenario=open_scenario(scenario, permitted(settings, yes), trace),
         find=find.value,
         objectives=tuple(parse(text) for text in slo or ()),
@@ -84,7 +85,7 @@ def capacity(
     )
     if out:
         prepare(out)
-    answers, stretches = answer.find(question, looked)
+    answers, stretches = answer.find(question, print_point)
     content = content_of(question, answers, stretches)
     if out:
         files.write_json(out / "capacity.json", content)
@@ -96,8 +97,8 @@ def capacity(
         show(capacity_table(content))
 
 
-def looked(variant: Variant, point: Point) -> None:
-    """Progress, on a terminal: what was found at each point."""
+def print_point(variant: Variant, point: Point) -> None:
+    """Print the verdict at a point, on a terminal."""
     if sys.stderr.isatty():
         met = {True: "met", False: f"missed: {point.binding}", None: "not known"}[point.met]
         say(f"{variant.policy}, {point.at:.4g}: {met} ({len(point.trials)} runs)")

@@ -1,4 +1,4 @@
-"""`slotstep check`: whether scenarios still give what a baseline records of them."""
+"""`slotstep check`: whether scenarios still have the metrics that a baseline records."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(
 
 
 def chosen(baseline: Baseline, path: Path, names: list[str]) -> Baseline:
-    """The checks of these names, all if there are none; raises BadInput for a name that no check has."""
+    """The checks of these names, or all. Raises BadInput for an unknown name."""
     from traces.errors import BadInput
 
     unknown = [name for name in names if name not in baseline.checks]

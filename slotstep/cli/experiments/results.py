@@ -29,7 +29,7 @@ def results(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array of objects.")] = False,
 ) -> None:
-    """Show what a sweep gave: its axes and a few numbers, or the answer to a query."""
+    """Print the table of a sweep: its axes and main metrics, or the answer to a query."""
     from reports.latency_origin import FROM_SENT
     from slotstep.experiments.sweeps import query as queries
     from slotstep.experiments.sweeps.store import opened

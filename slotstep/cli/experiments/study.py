@@ -1,7 +1,4 @@
-"""`slotstep study NAME`: a question of general interest, answered by a sweep and a figure, in one command.
-
-Heavy imports are inside the command.
-"""
+"""`slotstep study NAME`: sweeps and a figure that answer a common question."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ def study(
     ] = None,
     jobs: Jobs = None,
 ) -> None:
-    """Run a study: its sweeps, what they found, and a figure of it."""
+    """Run a study: its sweeps, its findings, and a figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from reports import files

@@ -21,7 +21,7 @@ def sweep(
     retry: Annotated[bool, typer.Option("--retry", help="Run again what is there as failed.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Run every point of a grid that is not in DIR yet; each is written as it ends."""
+    """Run every point of a grid that is not in DIR yet; each row is written when its run ends."""
     from slotstep.cli.progress import SweepProgress
     from slotstep.experiments.sweeps import sweep as sweeps
     from slotstep.experiments.sweeps.grid import load_grid

@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from policies import history, predict, victims
-from policies.classifier import Classifier
-from policies.correlated import Correlated
+from policies import victims
+from policies.predictors import base, learned, registry
+from policies.predictors.classifier import Classifier
+from policies.predictors.correlated import Correlated
 from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Reserve
 from sim.policy.peak import Peak
 from sim.policy.quantile import Quantile
@@ -35,12 +36,12 @@ CHOICES: dict[str, dict[str, type]] = {
         "largest_remaining": victims.LargestRemaining,
     },
     "predict": {
-        "exact": predict.Exact,
-        "prompt": predict.PromptLength,
+        "exact": base.Exact,
+        "prompt": base.PromptLength,
         "classifier": Classifier,
         "correlated": Correlated,
-        "class_mean": history.ClassMean,
-        "quantile": history.Quantile,
+        "class_mean": learned.ClassMean,
+        "quantile": learned.Quantile,
     },
 }
 """By key of the scenario and name: the class that implements the choice."""
@@ -82,8 +83,8 @@ def options(axis: str, name: str) -> dict[str, Any]:
         return {key: field.default for key, field in fields.items()}
     if axis == "victim":
         made: Any = victims.VICTIMS[name]
-    elif name in predict.WITH_OPTIONS:
-        made = predict.WITH_OPTIONS[name]
+    elif name in registry.WITH_OPTIONS:
+        made = registry.WITH_OPTIONS[name]
     else:
         return {"error": 0} if name == "exact" else {}
     known = {key: option.default for key, option in signature(made).parameters.items() if key != "seed"}

@@ -1,4 +1,4 @@
-"""`slotstep policies`: what there is to choose from, each with a line, its options and where it comes from."""
+"""`slotstep policies`: the policies and the other choices, with descriptions, options and sources."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def shown(default: object) -> str:
-    """A default as a scenario file would have it; nothing where there is none."""
+    """A default as a scenario file has it; empty without one."""
     if default is None:
         return ""
     return default if isinstance(default, str) else json.dumps(default)

@@ -31,7 +31,7 @@ def compare(
     as_json: AsJson = False,
     seeds: Annotated[
         int | None,
-        typer.Option(min=2, help="Repeat on so many seeds, and say what is more than luck: intervals and verdicts."),
+        typer.Option(min=2, help="Repeat on this many seeds: intervals, and significant differences."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Seeds at once; as many as there are cores.")] = None,
     yes: Yes = False,
@@ -62,7 +62,7 @@ def compare(
 
 
 def policy_names(listed: str) -> list[str]:
-    """The names in a comma-separated list; raises BadInput for none, an empty or a repeated one."""
+    """The names of a comma-separated list. Raises BadInput for an empty or a repeated name."""
     from traces.errors import BadInput
 
     names = [name.strip() for name in listed.split(",")]
@@ -77,7 +77,7 @@ def policy_names(listed: str) -> list[str]:
 def replicate(
     scenario: Scenario, names: Sequence[str], seeds: int, jobs: int | None, out: Path | None, as_json: bool
 ) -> None:
-    """Compare policies over several seeds; into `out` goes replications.json."""
+    """Compare policies over several seeds; writes replications.json into `out`."""
     from reports import files
     from reports.text.replications import replications_json, replications_table
     from slotstep.cli.progress import Meter

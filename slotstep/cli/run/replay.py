@@ -63,7 +63,7 @@ def replay(
         with Meter(f"replay on {there.about['device']}", len(made.requests)) as meter:
             result, replayed = engine_replay.run(loaded, there, made, pacing=clock, progress=meter)
         about = {"clock": "its own" if there.clock else clock, **there.about}
-    told = about | replayed.pace.summary() | {"contention": replayed.contention}
+    told = about | replayed.timing.summary() | {"contention": replayed.contention}
     if out is not None:
         from reports import files
 
@@ -80,7 +80,7 @@ def replay(
 
 
 def host_table(told: dict[str, Any]) -> Table:
-    """What the host did with its time, as a table."""
+    """A table of the host's times: scheduling, launching, lateness."""
     from rich import box
     from rich.table import Column, Table
 
@@ -91,7 +91,7 @@ def host_table(told: dict[str, Any]) -> Table:
     names = {
         "scheduling_and_bookkeeping_s": "scheduling and bookkeeping, a step",
         "launching_s": "launching, a step",
-        "lateness_s": "arrivals heard of late",
+        "lateness_s": "arrivals submitted late",
         "oversleep_s": "waits that ended late",
     }
     for key, name in names.items():

@@ -1,4 +1,4 @@
-"""What `slotstep run` and `compare` share: a simulation with a progress bar and the remarks on it."""
+"""The simulation of `slotstep run` and `compare`, with a progress bar and remarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Result]:
-    """Run the same requests under scenarios that differ in policy; `folders` are tried before the first."""
+    """Run scenarios that differ in policy on the same requests; first checks that `folders` can be written."""
     from slotstep.cli.progress import Meter
     from slotstep.runs.result import prepare
     from slotstep.runs.simulation import run

@@ -1,4 +1,4 @@
-"""`slotstep validate`: how far a prediction is from what was measured."""
+"""`slotstep validate`: the error of predictions against measurements."""
 
 from __future__ import annotations
 

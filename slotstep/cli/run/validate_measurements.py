@@ -1,4 +1,4 @@
-"""What `slotstep validate MEASUREMENTS` does and says: a prediction held against measured runs, metric by metric."""
+"""`slotstep validate MEASUREMENTS`: predictions compared with measured runs, metric by metric."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slotstep.cli.output import print_json, say, show
 
 if TYPE_CHECKING:
-    from slotstep.validation.validation import Held
+    from slotstep.validation.validation import ComparedRun
 
 
 def validate_measurements(
@@ -25,17 +25,17 @@ def validate_measurements(
     """Simulate measured runs and compare: latencies by metric and by load, throughput, time-outs. Raises BadInput."""
     from slotstep.runs.result import prepare
     from slotstep.validation import measured_runs
-    from slotstep.validation.validation import held
+    from slotstep.validation.validation import compared_run
 
     given = list(settings)
     if profile is not None:
-        given.append(f"cost={json.dumps({'profile': placed(profile)})}")
+        given.append(f"cost={json.dumps({'profile': absolute(profile)})}")
     runs = measured_runs.runs(measurements, scenario, given, prompts)
     for remark in (*measured_runs.remarks(runs), *measured_runs.hints(runs)):
         say(remark)
     if out is not None:
         prepare(out)
-    found = [held(run) for run in runs]
+    found = [compared_run(run) for run in runs]
     if out is not None:
         save(found, out)
     if as_json:
@@ -46,15 +46,15 @@ def validate_measurements(
         show(table(each))
 
 
-def placed(profile: str) -> str:
-    """A profile's name as it is, a file made absolute: the scenario's own folder is another."""
+def absolute(profile: str) -> str:
+    """A profile name as it is, or a profile file made absolute, because the scenario's folder may be another."""
     from slotstep.scenario.cost import is_file
 
     return str(Path(profile).absolute()) if is_file(profile) else profile
 
 
-def save(found: Sequence[Held], folder: Path) -> None:
-    """Write validation.json, and for each run its figure and its requests on both sides."""
+def save(found: Sequence[ComparedRun], folder: Path) -> None:
+    """Write validation.json, and for each run a figure and a table of its requests."""
     from reports import files
     from reports.figures.fidelity import fidelity
     from reports.figures.png import write_png
@@ -67,8 +67,8 @@ def save(found: Sequence[Held], folder: Path) -> None:
     say(f"written to {folder}")
 
 
-def summary(found: Held) -> list[str]:
-    """Who was compared, and the throughput of both runs."""
+def summary(found: ComparedRun) -> list[str]:
+    """The number of compared requests, and the throughput of both runs."""
     asked, over_time = found.content["requests"], found.content
     ended = {
         side: ", ".join(f"{count:,} {name}" for name, count in asked[side].items() if count)
@@ -103,8 +103,8 @@ def summary(found: Held) -> list[str]:
     return lines
 
 
-def table(found: Held) -> Any:
-    """Every metric and statistic, measured, predicted and the error, and the errors in three levels of load."""
+def table(found: ComparedRun) -> Any:
+    """Every statistic measured and predicted, its error, and the errors at three levels of load."""
     from rich import box
     from rich.table import Column, Table
 
@@ -129,10 +129,10 @@ def table(found: Held) -> Any:
 
 
 def time(seconds: float) -> str:
-    """Seconds as people read them."""
+    """Seconds as text in ms or s."""
     return f"{seconds * 1e3:,.1f} ms" if seconds < 1 else f"{seconds:,.2f} s"
 
 
 def percent(error: float | None) -> str:
-    """A relative error, with its sign."""
+    """A signed relative error in percent."""
     return "" if error is None else f"{error:+.1%}"

@@ -1,4 +1,4 @@
-"""What `slotstep validate --replay MODEL` does and says: a prediction against a real engine, in three layers."""
+"""`slotstep validate --replay MODEL`: predictions compared with a real engine on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from calibrate.validate.judge import Judgement
 
 EXIT = {"within": 0, "beyond": 1, "not measurable here": 3}
-"""The verdict as an exit code: a host that cannot tell neither passes nor fails."""
+"""The verdict as an exit code: a host on which it cannot be measured neither passes nor fails."""
 
 
 def validate_replay(
@@ -33,7 +33,7 @@ def validate_replay(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Put the prediction of a scenario to the test on a model; prints it and ends with the verdict's exit code."""
+    """Validate a scenario's prediction on a model, print the result, and exit with the verdict's code."""
     from slotstep.runs.result import prepare
     from slotstep.validation.experiment import validate
 
@@ -63,7 +63,7 @@ def validate_replay(
 
 
 def write(out: Path, found: Trial, about: dict[str, Any], told: dict[str, Any]) -> None:
-    """The profile that predicted, and what came of it."""
+    """Write the profile that predicted, and the comparison."""
     from reports import files
 
     made = found.fitted.profile(about, "profile", datetime.date.today().isoformat())
@@ -73,7 +73,7 @@ def write(out: Path, found: Trial, about: dict[str, Any], told: dict[str, Any]) 
 
 
 def figures_table(judgement: Judgement) -> Table:
-    """The simulation and the second replay, each against the first."""
+    """Errors of the simulation and of the second replay, each against the first replay."""
     from rich import box
     from rich.table import Column, Table
 

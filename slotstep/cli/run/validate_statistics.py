@@ -1,4 +1,4 @@
-"""What `slotstep validate STATISTICS.yaml` does and prints: measured aggregates beside simulated ones, by load."""
+"""`slotstep validate STATISTICS.yaml`: simulated statistics compared with measured ones, by load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slotstep.cli.output import print_json, say, show
-from slotstep.cli.run.validate_measurements import percent, placed, time
+from slotstep.cli.run.validate_measurements import absolute, percent, time
 
 if TYPE_CHECKING:
     from slotstep.validation.aggregates import Compared
@@ -26,7 +26,7 @@ def validate_statistics(
 
     given = list(settings)
     if profile is not None:
-        given.append(f"cost={json.dumps({'profile': placed(profile)})}")
+        given.append(f"cost={json.dumps({'profile': absolute(profile)})}")
     if out is not None:
         prepare(out)
     found = aggregates.runs(statistics, scenario, given)
@@ -43,14 +43,14 @@ def validate_statistics(
 
 
 def heading(found: Compared) -> str:
-    """Which load, how many requests were simulated to their end, and whether the queue grew."""
+    """The load, how many requests finished, and whether the queue grew."""
     asked = found.content["requests"]
     grows = "; its queue grows: a longer run has other latencies" if found.content["queue_grows"] else ""
     return f"{found.name}: {asked['finished']:,} of {asked['injected']:,} finished{grows}"
 
 
 def table(found: Compared) -> Any:
-    """Every statistic, measured, predicted and the error."""
+    """Every statistic measured and predicted, and its error."""
     from rich import box
     from rich.table import Column, Table
 
@@ -71,12 +71,12 @@ def leaves(metrics: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, 
 
 
 def row(path: Keys, one: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """A number's name, both its values as people read them, and the error."""
+    """The name of a number, both values as text, and the error."""
     return " ".join(path), shown(path, one["measured"]), shown(path, one["predicted"]), percent(one["error"])
 
 
 def shown(path: Keys, value: float | None) -> str:
-    """A time or another number; a dash for none."""
+    """A time or another number as text; a dash for None."""
     from slotstep.validation.aggregates import is_time
 
     if value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slotstep.cli.params import Columns, RunName, TargetFile, TargetFormat, TraceFile, TraceFormat
-from slotstep.cli.traces.reading import account, read
+from slotstep.cli.traces.reading import read, report_losses
 
 
 def convert(
@@ -14,8 +14,8 @@ def convert(
     run: RunName = None,
     to: TargetFormat = None,
 ) -> None:
-    """Write a trace in another format, and say what that could not hold."""
+    """Write a trace in another format, and say what that format cannot hold."""
     from traces import writers
 
     trace = read(file, kind, columns, run)
-    account(writers.write(trace, out, to), out)
+    report_losses(writers.write(trace, out, to), out)

@@ -42,7 +42,7 @@ def fit(
 
 
 def distance_lines(law: Fitted) -> list[str]:
-    """The law beside the trace, a line for each statistic, and what is left out."""
+    """Statistics of the trace beside those of the fitted workload, and what is not modelled."""
     rows = [f"{'':22}{'trace':>12}{'law':>12}"]
     rows += [f"{each.name:22}{each.trace:12,.4g}{each.law:12,.4g}{each.relative:+9.1%}" for each in law.distances]
     return [*rows, *(f"not in the law: {line}" for line in law.left_out)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slotstep.cli.output import open_scenario
 from slotstep.cli.params import ScenarioFile, Settings, TargetFile, TargetFormat, Yes, permitted
-from slotstep.cli.traces.reading import account
+from slotstep.cli.traces.reading import report_losses
 
 
 def generate(
@@ -22,4 +22,4 @@ def generate(
     loaded = open_scenario(scenario, permitted(settings, yes))
     made = workload.load(loaded)
     trace, lost = tabulate(made.requests, made.sessions, str(scenario))
-    account([*made.remarks, *lost, *writers.write(trace, out, to)], out)
+    report_losses([*made.remarks, *lost, *writers.write(trace, out, to)], out)

@@ -41,7 +41,7 @@ def info(
 
 
 def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
-    """The picture of a trace, as PNG."""
+    """Draw a trace into a PNG file."""
     import numpy as np
 
     from reports.figures.png import write_png
@@ -60,7 +60,7 @@ def draw(trace: Trace, found: dict[str, Any], out: Path) -> None:
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Line by line: the whole, arrivals, lengths, tenants and sessions, prefixes, measurements, what looks odd."""
+    """The description as lines: arrivals, lengths, tenants and sessions, prefixes, measurements, anomalies."""
     yield f"{found['file']}: {found['format']}, {found['kind']}"
     if "runs" in found:
         yield f"runs        {len(found['runs'])}: {', '.join(found['runs'][:5])}{', ...' * (len(found['runs']) > 5)}"
@@ -69,7 +69,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"requests    {found['rows']:,}{span}"
     yield from arrivals(found.get("arrivals"))
     yield from lengths(found)
-    yield from people(found)
+    yield from tenants_and_sessions(found)
     yield from prefixes(found.get("reuse"))
     yield from measurements(found.get("measurements"))
     for name, rows in found.get("tables", {}).items():
@@ -106,7 +106,7 @@ def lengths(found: dict[str, Any]) -> Iterator[str]:
         yield f"  rank correlation {found['rank_correlation']:.2f}"
 
 
-def people(found: dict[str, Any]) -> Iterator[str]:
+def tenants_and_sessions(found: dict[str, Any]) -> Iterator[str]:
     """Tenants and sessions."""
     if "tenants" in found:
         largest = ", ".join(f"{each['tenant']} {each['share']:.0%}" for each in found["tenants"]["largest"][:5])
@@ -118,7 +118,7 @@ def people(found: dict[str, Any]) -> Iterator[str]:
 
 
 def prefixes(found: dict[str, Any] | None) -> Iterator[str]:
-    """What a prefix cache could find."""
+    """The share of prompts that a prefix cache could find."""
     if found is None:
         return
     yield (
@@ -130,7 +130,7 @@ def prefixes(found: dict[str, Any] | None) -> Iterator[str]:
 
 
 def measurements(found: dict[str, Any] | None) -> Iterator[str]:
-    """What was measured."""
+    """Statistics of the measurements."""
     if found is None:
         return
     status = ", ".join(f"{count:,} {name}" for name, count in found.get("status", {}).items())
@@ -142,7 +142,7 @@ def measurements(found: dict[str, Any] | None) -> Iterator[str]:
 
 
 def number(value: float | None) -> str:
-    """Four digits that matter, whole from a hundred on; a dash for none."""
+    """A number with three or more significant digits; a dash for None."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"

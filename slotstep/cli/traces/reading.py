@@ -1,4 +1,4 @@
-"""What the commands of `slotstep trace` share: reading a trace, and saying what was written."""
+"""Reading a trace, and the lines on what was written, for the commands of `slotstep trace`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read(file: Path, kind: str | None, columns: Sequence[str] | None, run: str | None) -> Trace:
-    """The trace in a file, or one run of it; what the reader has to say goes to standard error."""
+    """The trace in a file, or one run of it; remarks of the reader go to standard error."""
     from traces.errors import BadInput
     from traces.reading.registry import load
 
@@ -26,8 +26,8 @@ def read(file: Path, kind: str | None, columns: Sequence[str] | None, run: str |
     return trace if run is None else trace.run(run)
 
 
-def account(lost: Sequence[str], out: Path) -> None:
-    """Say what was lost and what was written."""
+def report_losses(lost: Sequence[str], out: Path) -> None:
+    """Say what was lost in writing, and the file."""
     for line in lost:
         say(f"lost: {line}")
     say(f"written to {out}" if lost else f"written to {out}; nothing is lost")

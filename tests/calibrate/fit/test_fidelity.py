@@ -20,13 +20,13 @@ UNSEEN = ("sweep_rate__agg_4rps__vanilla", "w5_sweep__agg6", "w5_sweep__agg30", 
 
 
 def runs(data: Path, *names: str) -> list[Run]:
-    """Measured cells of the H100 tenants, by name."""
+    """Measured runs of the H100 tenants, by name."""
     files = [data / tenants.FOLDER / f"{name}.trace.csv.gz" for name in names]
     return measured_runs.runs(files, ENGINES / "h100-tenants.yaml")
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-def test_cells_that_the_shipped_h100_profile_has_not_seen_are_met(data: Path, name: str) -> None:
+def test_runs_that_the_shipped_h100_profile_has_not_seen_are_met(data: Path, name: str) -> None:
     assert name not in tenants.FITTED
     profile = named(tenants.NAME)
     cost = profile.cost()
@@ -65,16 +65,16 @@ def test_prompts_come_again_after_a_hundred_requests_and_are_found_in_the_cache(
         assert warm < 0.9 * cold
 
 
-def test_a_part_of_a_run_is_a_cell_of_its_own(data: Path) -> None:
+def test_a_part_of_a_run_is_a_run_of_its_own(data: Path) -> None:
     (run,) = runs(data, "sweep_rate__agg_4rps__vanilla")
-    cell = part_of(run, 60, 120)
-    assert 150 < cell.requests < 350
-    assert len(cell.measured) == cell.requests
-    settled = cell.settled(cell.requests // 2)
-    assert 0 < len(settled) <= cell.requests // 2
+    each = part_of(run, 60, 120)
+    assert 150 < each.requests < 350
+    assert len(each.measured) == each.requests
+    settled = each.settled(each.requests // 2)
+    assert 0 < len(settled) <= each.requests // 2
     later = part_of(run, 60, 120, unjudged=10)
-    assert later.requests == cell.requests
-    assert later.measured["id"].tolist() == cell.measured["id"].tolist()[10:]
+    assert later.requests == each.requests
+    assert later.measured["id"].tolist() == each.measured["id"].tolist()[10:]
 
 
 def test_a_miss_says_how_much_a_longer_step_matters(data: Path) -> None:

@@ -16,7 +16,7 @@ from calibrate.decoder.engine.synthetic import FakeExecutor, SyntheticEngine
 from calibrate.measure.robust import Drift
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.host_timing import HostTiming
 from calibrate.replay.live import Replayed
 from calibrate.validate.experiment import unfit
 from calibrate.validate.judge import Judgement, figures, relative, shapes, teacher_forced
@@ -74,7 +74,7 @@ def test_the_shapes_of_a_log_are_those_that_were_run(made):
         made, share=None, modes={key: value for key, value in made.modes.items() if key not in ("evict", "harvest")}
     )
     scheduler = made.scheduler()
-    scheduler.decoders.watch()
+    scheduler.state.decoders.watch()
     log = Driver(made.clients(), scheduler, executor, clock).run()
     found = [told(shape) for shape in shapes(log)]
     assert [tokens(each) for each in found] == [tokens(each) for each in executor.shapes]
@@ -151,7 +151,7 @@ def test_two_steps_in_flight_are_measured_before_the_replay():
 def replayed(busy, contention=1.0):
     clock = FakeClock()
     log = Driver(OpenLoop([job("a", 4)]), engine(slots=1), FakeExecutor(Unit(busy), clock), clock).run()
-    return Replayed(log, Pace(), array("q", [round(busy * contention)] * 4), array("q", [busy] * 4))
+    return Replayed(log, HostTiming(), array("q", [round(busy * contention)] * 4), array("q", [busy] * 4))
 
 
 @dataclass

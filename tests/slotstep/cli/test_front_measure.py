@@ -97,7 +97,7 @@ def test_a_folder_of_another_measurement_is_refused(model, tmp_path, capsys):
     [
         (["--model", "tinny"], "did you mean tiny?"),
         (["--model", "tiny", "--memory-fraction", "0.0001"], "room for"),
-        (["--model", "tiny", "--longest", "100000"], "longest is 100000"),
+        (["--model", "tiny", "--longest", "100000"], "max_model_len is 100000"),
         (["--model", "tiny", "--device", "cuda"], "no CUDA GPU"),
         (["--model", "tiny", "--attention", "flashinfer", "--device", "cpu"], "flashinfer"),
     ],

@@ -15,11 +15,13 @@ from reports.figures.capacity import capacity_figure
 from reports.figures.png import write_png
 from slotstep.cli.app import main
 from slotstep.experiments.capacity import search
-from slotstep.experiments.capacity.answer import Question, find, transformed, variants
+from slotstep.experiments.capacity.answer import find
 from slotstep.experiments.capacity.content import content_of
 from slotstep.experiments.capacity.judge import judge
 from slotstep.experiments.capacity.objective import Objective, parse
+from slotstep.experiments.capacity.question import Question, variants
 from slotstep.experiments.capacity.trial import Measured, Trial, attempt
+from slotstep.runs.resolution import with_transforms
 from traces.errors import BadInput
 
 EXAMPLES = ROOT / "examples"
@@ -140,10 +142,13 @@ def test_transforms_come_after_what_is_done_already() -> None:
     rate = [{"rate": 5.0}]
     keys = {"trace": {"azure": "x"}, "between": ["0s", "1s"], "first": 10, "scale_rate": 2.0}
     steps = [{"between": ["0s", "1s"]}, {"first": 10}, {"scale_rate": 2.0}, {"rate": 5.0}]
-    assert transformed(keys, rate) == {"trace": {"azure": "x"}, "transforms": steps}
+    assert with_transforms(keys, rate) == {"trace": {"azure": "x"}, "transforms": steps}
     listed = {"trace": {"azure": "x"}, "transforms": ["shuffle_lengths"], "scale_rate": 1.0}
-    assert transformed(listed, rate) == {"trace": {"azure": "x"}, "transforms": ["shuffle_lengths", {"rate": 5.0}]}
-    assert transformed(keys, []) == keys
+    assert with_transforms(listed, rate) == {
+        "trace": {"azure": "x"},
+        "transforms": ["shuffle_lengths", {"rate": 5.0}],
+    }
+    assert with_transforms(keys, []) == keys
 
 
 @pytest.fixture(scope="module")

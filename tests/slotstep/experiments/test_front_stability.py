@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 import slotstep
 from benchmarks.stability import LIMIT, scenario, share
-from slotstep.experiments.capacity.answer import Question, find
+from slotstep.experiments.capacity.answer import find
+from slotstep.experiments.capacity.question import Question
 
 
 @pytest.mark.parametrize("pools", [1, 2])

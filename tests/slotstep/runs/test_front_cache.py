@@ -63,7 +63,8 @@ def test_a_repeated_prompt_is_found_from_its_second_occurrence_on() -> None:
 def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
     requests = [{"id": f"r{place}", "prompt": 160, "output": 160} for place in range(10)]
     engine = {"preset": "vllm", "num_gpu_blocks": 151}
-    result = slotstep.parse({"workload": {"requests": requests}, "engine": engine, "cost": {"unit": "10ms"}}).run()
+    scenario = slotstep.parse({"workload": {"requests": requests}, "engine": engine, "cost": {"unit": "10ms"}})
+    result = slotstep.run(scenario)
     cache = result.summary["cache"]
     assert result.summary["preemptions"] > 0
     assert (cache["queried_tokens"], cache["hit_tokens"], cache["hit_rate"]) == (10 * 160, 0, 0)

@@ -87,7 +87,7 @@ def test_a_real_model_serves_every_request(story, capsys):
         (["--model", "tiny", "--set", "cluster.replicas=2"], "replay expects 1"),
         (["--model", "tiny", "--set", "engine.batching=static"], "replay expects continuous"),
         (["--model", "tiny", "--set", "engine.memory=contiguous"], "replay expects paged"),
-        (["--model", "tiny", "--set", "workload.max_output=9000"], "longest is"),
+        (["--model", "tiny", "--set", "workload.max_output=9000"], "max_model_len is"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused_in_one_line(story, capsys, words, complaint):

@@ -13,9 +13,10 @@ from reports.latency_origin import FROM_SENT
 from reports.text.comparison import comparison_table
 from reports.text.replications import replications_table
 from reports.text.run_summary import summary_table
-from slotstep.experiments.capacity.answer import Question, find
+from slotstep.experiments.capacity.answer import find
 from slotstep.experiments.capacity.content import content_of
 from slotstep.experiments.capacity.objective import parse
+from slotstep.experiments.capacity.question import Question
 from slotstep.experiments.replications import replicate
 from traces.errors import BadInput
 

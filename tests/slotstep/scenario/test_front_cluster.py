@@ -15,7 +15,7 @@ import slotstep
 from sim.request import SECOND, Request
 from slotstep.runs.failures import backoff, drawn
 from slotstep.runs.result import Result
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.scenario import document
 from slotstep.scenario.clients import Retry
 from traces.errors import BadInput
@@ -286,7 +286,7 @@ def test_the_routers_of_two_pools_draw_apart() -> None:
         "cluster={prefill: {replicas: 4, router: random}, decode: {replicas: 4, router: random}, transfer: {}}"
     )
     sent = [Request(str(n), 0, 8, 2) for n in range(256)]
-    trail = slotstep.run(given, workload=Made(sent)).service_log
+    trail = slotstep.run(given, workload=LoadedWorkload(sent)).service_log
     assert trail is not None
     to = {(journey, replica // 4): replica % 4 for journey, _, replica, _ in trail.table("legs").tolist()}
     assert {(to[n, 0], to[n, 1]) for n in range(256)} == {(a, b) for a in range(4) for b in range(4)}

@@ -197,7 +197,7 @@ def test_synthetic_sessions_think_as_their_law_says() -> None:
         (
             [{"tokens": [1], "output": 1, "session": "a"}, {"tokens": [1], "output": 1, "session": "a", "think": 0}],
             {"sessions": {"history": "added"}},
-            "the prompts of session a say what is in them; expected history: included",
+            "the prompts of session a have content; expected history: included",
         ),
     ],
 )
@@ -209,5 +209,5 @@ def test_sessions_that_make_no_sense_are_refused(workload: Any, clients: Any, co
 
 
 def test_a_think_time_needs_a_session() -> None:
-    with pytest.raises(BadInput, match=r"requests\.0\.think is there without session"):
+    with pytest.raises(BadInput, match=r"requests\.0\.think is given without session"):
         run("workload.requests.0.think=5s")

@@ -14,7 +14,7 @@ from slotstep.runs import policy as policies
 from traces.errors import BadInput
 
 FOREIGN = """
-from policies.entry import Entry, Option
+from policies.base.entry import Entry, Option
 from policies.fcfs import FirstComeFirstServed
 from sim.policy.base import Order
 

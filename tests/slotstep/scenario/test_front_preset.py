@@ -51,19 +51,24 @@ def built(*settings: str) -> Scheduler:
 )
 def test_defaults_depend_on_the_memory_of_the_device(setting: str, slots: int, budget: int) -> None:
     made = built(f"engine={setting}")
-    assert (made.slots, made.token_budget) == (slots, budget)
-    assert (made.pool.page_size, made.pool.remembers, made.depth, made.chunked) == (16, True, 2, True)
+    assert (made.config.slots, made.config.token_budget) == (slots, budget)
+    assert (made.pool.page_size, made.pool.remembers, made.config.depth, made.config.chunked) == (16, True, 2, True)
 
 
 @pytest.mark.parametrize(("longest", "budget"), [(9000, 9000), (4000, 8192)])
 def test_whole_prompts_have_a_budget_for_the_longest(longest: int, budget: int) -> None:
     made = built(f"engine={{preset: vllm, enable_chunked_prefill: false, max_model_len: {longest}}}")
-    assert made.token_budget == budget
+    assert made.config.token_budget == budget
 
 
 def test_a_cpu_has_large_blocks_and_no_asynchronous_scheduling() -> None:
     made = built("engine={preset: vllm, device: cpu}")
-    assert (made.pool.page_size, made.depth, made.slots, made.token_budget) == (128, 1, 128, 2048)
+    assert (made.pool.page_size, made.config.depth, made.config.slots, made.config.token_budget) == (
+        128,
+        1,
+        128,
+        2048,
+    )
     assert built("engine={preset: vllm, device: cpu, block_size: 32}").pool.page_size == 32
     found = scenario("engine={preset: vllm, device: cpu, max_num_seqs: 16}")
     assert slotstep.resolved(slotstep.parse(slotstep.resolved(found))) == slotstep.resolved(found)
@@ -106,12 +111,18 @@ def test_every_name_of_the_engine_reaches_the_setting_it_stands_for() -> None:
         " long_prefill_token_threshold_adaptive: true, scheduler_reserve_full_isl: false, watermark: 0.25,"
         " max_num_active_seqs: 5, async_scheduling: false, policy: priority, max_model_len: 77}"
     )
-    assert (made.slots, made.token_budget, made.pool.page_size, made.pool.pages) == (9, 300, 8, 50)
-    assert (made.chunked, made.pool.remembers, made.depth) == (False, False, 1)
-    assert (made.chunk_limit, made.chunk_limit_adapts, made.most_active, made.max_model_len) == (40, True, 5, 77)
-    assert made.admission == Optimistic(whole=False, watermark=0.25)
-    assert isinstance(made.victim, LeastUrgent)
-    assert isinstance(built("engine={preset: vllm, policy: fcfs}").victim, LastAdmitted)
+    config = made.config
+    assert (config.slots, config.token_budget, made.pool.page_size, made.pool.pages) == (9, 300, 8, 50)
+    assert (config.chunked, made.pool.remembers, config.depth) == (False, False, 1)
+    assert (config.chunk_limit, config.chunk_limit_adapts, config.max_active, config.max_model_len) == (
+        40,
+        True,
+        5,
+        77,
+    )
+    assert made.policy.admission == Optimistic(whole=False, watermark=0.25)
+    assert isinstance(made.policy.victim, LeastUrgent)
+    assert isinstance(built("engine={preset: vllm, policy: fcfs}").policy.victim, LastAdmitted)
 
 
 def test_the_same_axes_have_names_of_our_own_without_a_preset() -> None:
@@ -122,8 +133,10 @@ def test_the_same_axes_have_names_of_our_own_without_a_preset() -> None:
     )
     assert isinstance(made.pool, PrefixPool)
     assert made.pool.share == "all"
-    assert (made.depth, made.chunk_limit, made.chunk_limit_adapts, made.most_active) == (2, 4, True, 3)
-    assert (made.max_model_len, made.preempt_for_slot, made.admission) == (50, True, Optimistic(False, 0.1))
+    config = made.config
+    assert (config.depth, config.chunk_limit, config.chunk_limit_adapts, config.max_active) == (2, 4, True, 3)
+    assert (config.max_model_len, config.preempt_for_slot) == (50, True)
+    assert made.policy.admission == Optimistic(False, 0.1)
 
 
 def test_what_was_modelled_is_recorded() -> None:
@@ -212,7 +225,7 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
         (["engine={model: m}"], "engine: model needs prefix_cache: true"),
         (
             ["engine={prefix_cache: true, share: none, warm: c.json.gz}"],
-            "engine: warm needs share: tenant or all (with none, nobody finds another's pages)",
+            "engine: warm needs share: tenant or all (with none, no request finds pages of another)",
         ),
         (["engine={batching: static, chunk_limit: 5}"], "engine: chunk_limit needs batching: continuous"),
         (["engine={chunk_limit_adapts: true}"], "engine: chunk_limit_adapts needs a chunk_limit"),
@@ -278,10 +291,14 @@ def test_a_policy_that_does_not_fit_the_engine_is_refused_by_name() -> None:
 
 def test_the_ratio_rule_is_an_admission_with_options() -> None:
     made = built("engine.admission={ratio: {initial: 0.5, decay_steps: 9}}")
-    assert isinstance(made.admission, Ratio)
-    assert (made.admission.initial, made.admission.minimum, made.admission.decay_steps) == (0.5, 0.098, 9)
-    assert isinstance(made.victim, FewestOutputs)
-    assert built("engine.admission=ratio").admission.initial == 0.7
+    assert isinstance(made.policy.admission, Ratio)
+    assert (made.policy.admission.initial, made.policy.admission.minimum, made.policy.admission.decay_steps) == (
+        0.5,
+        0.098,
+        9,
+    )
+    assert isinstance(made.policy.victim, FewestOutputs)
+    assert built("engine.admission=ratio").policy.admission.initial == 0.7
     loaded = scenario("engine.admission={ratio: {initial: 0.5}}")
     assert slotstep.resolved(slotstep.parse(slotstep.resolved(loaded))) == slotstep.resolved(loaded)
 
@@ -306,11 +323,11 @@ def test_a_ratio_that_makes_no_sense_is_refused(setting: str, complaint: str) ->
 
 def test_the_quantile_rule_is_an_admission_with_options() -> None:
     made = built("engine.admission={quantile: {epsilon: 0.01, every: 3}}")
-    assert isinstance(made.admission, Quantile)
-    assert (made.admission.every, made.admission.learns) == (3, True)
-    assert isinstance(built("engine.admission=quantile").admission, Quantile)
+    assert isinstance(made.policy.admission, Quantile)
+    assert (made.policy.admission.every, made.policy.admission.learns) == (3, True)
+    assert isinstance(built("engine.admission=quantile").policy.admission, Quantile)
     loaded = scenario("engine.admission={quantile: {outputs: {uniform: {minimum: 1, maximum: 10}}}}")
-    rule = build.scheduler(loaded).admission
+    rule = build.scheduler(loaded).policy.admission
     assert isinstance(rule, Quantile)
     assert not rule.learns
     assert rule.outputs.longer.tolist() == [1000, 900, 800, 700, 600, 500, 400, 300, 200, 100, 0]
@@ -337,11 +354,11 @@ def test_a_quantile_that_makes_no_sense_is_refused(setting: str, complaint: str)
 
 
 def test_the_victim_is_the_engines_choice_if_it_makes_one() -> None:
-    assert isinstance(built().victim, LastAdmitted)
-    assert isinstance(built("engine.victim=fewest_generated").victim, FewestGenerated)
-    assert isinstance(built("engine.victim=least_served", "engine.admission=ratio").victim, LeastServed)
+    assert isinstance(built().policy.victim, LastAdmitted)
+    assert isinstance(built("engine.victim=fewest_generated").policy.victim, FewestGenerated)
+    assert isinstance(built("engine.victim=least_served", "engine.admission=ratio").policy.victim, LeastServed)
     loaded = scenario("engine.victim={largest_remaining: {predict: prompt}}", "policy=priority")
-    assert isinstance(build.scheduler(loaded).victim, LargestRemaining)
+    assert isinstance(build.scheduler(loaded).policy.victim, LargestRemaining)
     assert slotstep.resolved(slotstep.parse(slotstep.resolved(loaded))) == slotstep.resolved(loaded)
 
 

@@ -8,7 +8,7 @@ import trace_miniatures as mini
 
 import traces
 from traces import BadInput
-from traces.reading.plausible import far_off
+from traces.reading.plausibility import far_off
 from traces.reading.report import Report
 
 SECOND = 10**9
