@@ -164,7 +164,7 @@ def scenario_page() -> str:
     told = rows_of("policies.md") | rows_of("scenario.md")
     known = list(keys_below(Scenario, told))
     synthetic = [
-        Key(key, "see workloads.md", row.default or "none", row.meaning)
+        Key(key, "[workloads](workloads.md)", row.default or "none", row.meaning)
         for key, row in told.items()
         if key.startswith(SYNTHETIC)
     ]
