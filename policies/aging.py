@@ -71,7 +71,7 @@ def make(seed: int, order: Callable[[], Order], unit: object) -> Order:
     """Aging over the order given. Raises ValueError for an order without ranks or an impossible `unit`."""
     ranked = order()
     if not isinstance(ranked, RankedOrder) or type(ranked).head is not RankedOrder.head:
-        raise ValueError("order has no rank that could age; expected one such as sjf, srpt, priority or mlfq")
+        raise ValueError("order has no rank; expected one such as sjf, srpt, priority or mlfq")
     return Aging(ranked, duration("unit", unit))
 
 

@@ -10,8 +10,7 @@ for a policy or an option that does not exist and for an option value of kind "o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from policies import (
@@ -39,6 +38,7 @@ from policies import (
     vtc,
 )
 from policies.base.entry import Entry, Option
+from policies.base.option_values import suggestion
 from sim.policy.base import LastAdmitted, Order, Victim
 
 POLICIES: dict[str, Entry] = {
@@ -176,10 +176,3 @@ def choice(value: object) -> tuple[str, Mapping[str, object]]:
         if isinstance(options, Mapping) or options is None:
             return str(name), options or {}
     raise ValueError(f"found {value!r}; expected the name of a policy, or its name with its options")
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all known names, for an error message."""
-    known = list(known)
-    near = get_close_matches(str(name), known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import inf
 from random import Random
 
+from policies.base.option_values import suggestion, whole
 from sim.request import Request
 from sim.service.cluster import Load, Router
 
@@ -192,10 +192,7 @@ def build(name: str, options: Mapping[str, object], seed: int, replicas: int, po
     Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
     """
     if name not in BUILDERS:
-        near = get_close_matches(name, BUILDERS, n=1)
-        raise ValueError(
-            f"{name!r} is unknown; " + (f"did you mean {near[0]}?" if near else f"known are {', '.join(BUILDERS)}")
-        )
+        raise ValueError(f"{name!r} is unknown; {suggestion(name, BUILDERS)}")
     rest = dict(options)
     router = BUILDERS[name](rest, seed, replicas, pool)
     if rest:
@@ -214,10 +211,7 @@ def weights(given: object, replicas: int) -> tuple[float, ...]:
 
 def count(options: dict[str, object], key: str, default: int) -> int:
     """Take a whole number of at least 0 from the options. Raises ValueError for any other value."""
-    found = options.pop(key, default)
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        raise ValueError(f"{key} is {found!r}; expected a whole number of at least 0")
-    return found
+    return whole(key, options.pop(key, default), least=0)
 
 
 def one_of(options: dict[str, object], key: str, names: Sequence[str]) -> str:

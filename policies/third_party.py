@@ -66,7 +66,7 @@ def entry(name: str, found: object) -> Entry:
     durations = tuple(getattr(found, "durations", ()))
     unknown = [key for key in durations if key not in parameters]
     if unknown:
-        raise ValueError(f"{name!r} has a duration {unknown[0]!r}, which is none of its options")
+        raise ValueError(f"{name!r} has a duration {unknown[0]!r}, which is not one of its options")
     order: type[Order] = found
 
     def make(seed: int, **options: object) -> Order:

@@ -15,18 +15,6 @@ from policies import registry, third_party
 EXAMPLES = ROOT / "examples"
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty current directory; what is found in it is forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    third_party.load.cache_clear()
-    yield tmp_path
-    third_party.load.cache_clear()
-    for name in ("mine", "json_of_mine"):
-        sys.modules.pop(name, None)
-
-
 def test_the_worked_example_orders_by_all_the_work(here, monkeypatch):
     """Work at 10 an output token: a 1 + 30, b 25 + 10, c 5 + 10; at 1 a token: a 4, b 26, c 6."""
     monkeypatch.chdir(EXAMPLES)

@@ -75,7 +75,7 @@ def _piece(path: Path, rows: JsonRows, run: str | None) -> Piece:
     ]
     ok = np.array([state == "ok" for state in status], bool)
     odd = far_off(due, sent[~unsent], end[~open_end]) & ~undue
-    report.change("targeted_start is on another clock than request_start, which is taken", int((odd & ~unsent).sum()))
+    report.change("targeted_start is on another clock than request_start, which is used", int((odd & ~unsent).sum()))
     undue |= odd
     arrival, unknown = np.where(undue, sent, due), undue & unsent
     report.drop("has no start", int(unknown.sum()))

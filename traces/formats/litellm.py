@@ -41,7 +41,7 @@ def chunks(path: Path) -> Iterator[Piece]:
         prompt, output = rows.whole("prompt_tokens", empty=0), rows.whole("completion_tokens", empty=0)
         rows.check()
         if not full:
-            report.change("timestamp is the completion: it stands for the arrival, which is not logged", len(rows))
+            report.change("timestamp is the completion: used as arrival, which is not logged", len(rows))
         failed = np.array([state != "success" for state in rows.values("status")], bool)
         cached = np.array([hit is True or hit == "True" for hit in rows.values("cache_hit")], bool)
         free = np.array([cost == 0 for cost in rows.values("cost")], bool)
@@ -52,7 +52,7 @@ def chunks(path: Path) -> Iterator[Piece]:
             report.note(f"sessions that begin with a probe of 1 output token: {probes:,}")
         names = [str(name).rpartition("/")[2] if name else None for name in rows.values("model")]
         cut = sum(name != model for name, model in zip(names, rows.values("model"), strict=True))
-        report.change("the provider's prefix is cut from the model's name", cut)
+        report.change("the provider's prefix is removed from the model's name", cut)
         report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
         kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed)
         kept |= failed & (prompt > 0) & (output > 0)

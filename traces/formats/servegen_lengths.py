@@ -61,7 +61,7 @@ def _piece(path: Path, client: dict[str, Any], number: int) -> Piece:
     frames = []
     for start, fields in windows.items():
         if not WINDOW.fullmatch(start) or not isinstance(fields, dict):
-            raise BadInput(f"{place}: window {shown(start)} is no start in seconds with histograms")
+            raise BadInput(f"{place}: window {shown(start)} is not a start in seconds with histograms")
         for field, histogram in fields.items():
             values, shares = _histogram(f"{place}: {field} of window {start}", histogram)
             if not len(values):

@@ -33,7 +33,7 @@ def load(path: Path) -> Trace:
     try:
         about = json.loads((pq.read_schema(path).metadata or {})[KEY.encode()])
     except (pa.ArrowException, OSError, KeyError, ValueError):
-        raise BadInput(f"{path}: not a trace that slotstep wrote as parquet") from None
+        raise BadInput(f"{path}: not a parquet file in slotstep's format") from None
     if about.get("version") != VERSION:
         raise BadInput(f"{path}: version {about.get('version')} of slotstep's own format; expected {VERSION}")
     try:

@@ -62,7 +62,7 @@ def chunks(path: Path) -> Iterator[Piece]:
         grouped = np.zeros(len(rows), bool) if group is None else ~pd.isna(group)
         prompt = np.where(served > 0, served, target + np.where(grouped, shared, 0))
         changed = (served > 0) & (served != target + np.where(grouped, shared, 0))
-        report.change("server_input_tokens taken for the prompt: it differs from input_tokens", int(changed.sum()))
+        report.change("server_input_tokens used for the prompt: it differs from input_tokens", int(changed.sum()))
         kept = replayable(rows, report, prompt, output, ("input_tokens", "output_tokens"))
         session = words("session_id")
         single = pd.isna(session) if session is not None else None

@@ -175,7 +175,7 @@ def _remark(frame: pd.DataFrame | None, report: Report) -> int:
         return 0
     tick = int(np.median(gaps[gaps > 0]))
     report.note(
-        f"arrivals are snapped to {instants:,} instants, about {tick / 1e9:g} s apart: gaps say nothing of shorter "
-        "times; jitter within the tick spreads them"
+        f"arrivals are snapped to {instants:,} instants, about {tick / 1e9:g} s apart: shorter gaps "
+        "are not resolved; jitter within the tick spreads them"
     )
     return tick

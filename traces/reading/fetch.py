@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from traces.errors import BadInput, nearest
+from traces.writing import write_bytes
 
 TIMEOUT_S = 30.0
 AZURE = "https://raw.githubusercontent.com/Azure/AzurePublicDataset/master/data/"
@@ -79,10 +79,7 @@ def fetch(name: str, cache: Path | None = None) -> Path:
     content = _download(name, source, target)
     if _sha256(content) != source.sha256:
         raise BadInput(f"{source.address}: SHA-256 is {_sha256(content)}; expected {source.sha256}")
-    try:
-        _write(target, content)
-    except OSError as error:
-        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    write_bytes(target, content)
     return target
 
 
@@ -106,18 +103,6 @@ def _download(name: str, source: PublishedFile, target: Path) -> bytes:
             f"put the file at {target} by hand"
         ) from None
     return content
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Write the file atomically, under a temporary name first."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _sha256(content: bytes) -> str:

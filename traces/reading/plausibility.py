@@ -35,7 +35,7 @@ def drop_zeros(frame: pd.DataFrame, report: Report) -> None:
     for rows in frame.groupby(runs, sort=False, dropna=False).groups.values():
         if "tpot_s" in frame and all_zero(frame.loc[rows, "tpot_s"]):
             whole = rows[frame.loc[rows, "tpot_s"] == 0]
-            report.change("tpot_s is 0 in every row: answers came whole, without TTFT and TPOT", len(whole))
+            report.change("tpot_s is 0 in every row: answers were not streamed, without TTFT and TPOT", len(whole))
             frame.loc[whole, [name for name in ("ttft_s", "tpot_s") if name in frame]] = np.nan
         for name in ("ttft_s", "e2e_s"):
             if name in frame and all_zero(frame.loc[rows, name]):

@@ -68,9 +68,9 @@ class Quantiles:
                 f"values has {len(self.values)} entries; expected one for each of {len(self.shares)} shares"
             )
         if len(self.shares) < 2 or self.shares[0] != 0 or self.shares[-1] != 1 or not rising(self.shares):
-            raise BadInput(f"shares is {shown(self.shares)}; expected rising numbers from 0 to 1")
+            raise BadInput(f"shares is {shown(self.shares)}; expected ascending numbers from 0 to 1")
         if any(later < earlier for earlier, later in pairwise(self.values)):
-            raise BadInput(f"values is {shown(self.values)}; expected numbers that never fall")
+            raise BadInput(f"values is {shown(self.values)}; expected non-decreasing numbers")
 
     def sample(self, stream: Stream, n: int) -> Tokens:
         return self.quantile(stream.generator().random(n))

@@ -16,7 +16,8 @@ import pandas as pd
 
 from traces.describe.prefix_sharing import chained
 from traces.reading.table import Trace
-from traces.writers.shared import left_out, rounded, workload, write_bytes
+from traces.writers.shared import left_out, rounded, workload
+from traces.writing import write_bytes
 
 BLOCK = 512
 MILLISECOND = 10**6

@@ -1,11 +1,8 @@
-"""Shared by the writers of public formats: the workload of one run, what is lost, atomic writing."""
+"""Shared by the writers of public formats: the workload of one run, and what is lost."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Collection
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -53,19 +50,3 @@ def rounded(times: NDArray[np.int64], unit: int, name: str) -> tuple[NDArray[np.
     whole = times // unit
     changed = int((whole * unit != times).sum())
     return whole, [f"arrivals: {changed:,} rounded down to whole {name}"] if changed else []
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically, under a temporary name first. Raises BadInput if it cannot be written."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None

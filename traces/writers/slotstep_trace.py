@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.reading.table import Trace
-from traces.writers.shared import write_bytes
+from traces.writing import write_bytes
 
 VERSION = 1
 KEY = "slotstep.trace"

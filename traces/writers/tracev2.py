@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from traces.reading.table import Trace
-from traces.writers.shared import left_out, rounded, workload, write_bytes
+from traces.writers.shared import left_out, rounded, workload
+from traces.writing import write_bytes
 
 MICROSECOND = 1000
 HEADER = "trace_version: 2\ntime_unit: microseconds\nmode: generated\nwarm_up_requests: 0\n"

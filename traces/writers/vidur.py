@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from traces.reading.table import Trace
-from traces.writers.shared import left_out, workload, write_bytes
+from traces.writers.shared import left_out, workload
+from traces.writing import write_bytes
 
 HEADER = "arrived_at,num_prefill_tokens,num_decode_tokens"
 

@@ -252,9 +252,9 @@ def test_a_draw_no_engine_could_hold_is_an_error_and_not_cut():
         (
             Quantiles,
             {"shares": [0, 0.5], "values": [5, 6]},
-            "shares is (0, 0.5); expected rising numbers",
+            "shares is (0, 0.5); expected ascending numbers",
         ),
-        (Quantiles, {"shares": [0, 1], "values": [6, 5]}, "values is (6, 5); expected numbers that never fall"),
+        (Quantiles, {"shares": [0, 1], "values": [6, 5]}, "values is (6, 5); expected non-decreasing numbers"),
         (Quantiles, {"shares": [0, 1], "values": [0, 5]}, "values[0] is 0; expected a number from 1"),
     ],
 )

@@ -120,7 +120,7 @@ def test_every_law_of_arrival_can_be_written(written, law):
     assert parse(mapping(arrivals=written)).arrivals == law
 
 
-def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
+def test_sessions_prefixes_correlation_and_a_population_can_be_written():
     assert parse(
         mapping(
             correlation=0.2,

@@ -173,7 +173,7 @@ def test_turns_lose_patience_each_on_its_own():
     assert len(set(waits)) == len(requests)
 
 
-def test_a_crowd_shares_the_rate_by_rank():
+def test_a_population_shares_the_rate_by_rank():
     requests = generate(workload(requests=30_000, arrivals=Poisson(1e6), crowd=Population(4, 1.0)), 0)
     counts = [sum(request.tenant == name for request in requests) for name in ("1", "2", "3", "4")]
     weights = np.array([1, 1 / 2, 1 / 3, 1 / 4])

@@ -60,7 +60,7 @@ class JsonRows(Rows):
             known = [cell for cell in cells if cell is not None]
             bad[row] = len(known) < len(cells) or known != sorted(known) or not isinstance(value, list | None)
             found.append(known)
-        self.record_fault(bad, name, f"a list of rising {TIME_UNITS[unit]}")
+        self.record_fault(bad, name, f"a list of ascending {TIME_UNITS[unit]}")
         return found
 
     def lists(self, name: str, kind: Callable[[object], bool], wanted: str) -> list[list[Any] | None]:
