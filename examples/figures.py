@@ -20,13 +20,13 @@ END_NS = STEPS * 1_000_000
 
 
 def main() -> None:
-    """Draw both examples, one over the other."""
+    """Draw both examples in one figure."""
     drawn = slot_timeline(*panels())
     print(*write_png({"eight": drawn}, HERE.parent / "docs"))
 
 
 def panels() -> tuple[dict[str, tuple[pd.DataFrame, int]], dict[str, float]]:
-    """By title: the stays in the first steps of each example with its slots, and its occupancy in them."""
+    """By title: the stays in the first STEPS steps of each example with its number of slots, and its occupancy."""
     shown, occupancy = {}, {}
     for name, scenario in (("static", "eight-static"), ("continuous, with a backlog", "eight-continuous")):
         result = slotstep.run(slotstep.load(HERE / f"{scenario}.yaml"))

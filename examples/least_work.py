@@ -11,7 +11,7 @@ from sim.policy.base import RankedOrder
 
 
 class LeastWork(RankedOrder):
-    """The least prompt and predicted output goes first; an output token counts `weight` prompt tokens."""
+    """Ascending by prompt plus predicted output; an output token counts as `weight` prompt tokens."""
 
     def __init__(self, weight=10):
         super().__init__()

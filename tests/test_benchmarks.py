@@ -33,6 +33,7 @@ def test_a_run_counts_requests_and_steps_and_its_process_is_its_own() -> None:
     assert alone.log_sha256 == measure.run(Case(requests=1, rate=20, outputs="fixed 128").drawn()).log_sha256
 
 
+@pytest.mark.slow
 def test_json_holds_every_case_with_its_counts(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--json"], TINY)
     printed = capsys.readouterr()
@@ -54,6 +55,7 @@ def test_json_holds_every_case_with_its_counts(capsys: pytest.CaptureFixture[str
     assert printed.err.count("timing ") == 9
 
 
+@pytest.mark.slow
 def test_the_table_says_what_was_left_out_and_what_was_aimed_at(capsys: pytest.CaptureFixture[str]) -> None:
     main([], replace(TINY, large=60))
     printed = capsys.readouterr().out

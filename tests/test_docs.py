@@ -38,6 +38,7 @@ def with_traces(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return kept | {"HOME": str(home)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_prints_what_the_page_shows(page: Path, with_traces: dict[str, str]) -> None:
     text = page.read_text()

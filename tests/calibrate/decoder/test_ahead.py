@@ -35,6 +35,7 @@ def compiled(arguments: list[str], cache: Path) -> list[list[str]]:
     return [line.split() for line in run.stdout.splitlines()[1:]]
 
 
+@pytest.mark.slow
 def test_every_kernel_compiles_for_three_generations(tmp_path: Path) -> None:
     lines = compiled(["--model", "llama-3.1-8b", "--arch", *ARCHES], tmp_path)
     kernels = {"decode_splits", "merge_splits", "chunk_tiles", "norm_rows", "rotate_heads", "swiglu_columns"}

@@ -51,6 +51,7 @@ def around(page_size: int) -> AttentionInputs:
     return random_inputs(counts, spans, heads=8, kv_heads=2, head=16, page_size=page_size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "page_size", "splits", "dtype"), CASES)
 def test_the_kernels_agree_with_float64(
     layout: tuple[int, int, int], page_size: int, splits: int, dtype: torch.dtype

@@ -77,6 +77,7 @@ def run(engine: Executor, *rows: Row) -> list[int]:
     return list(engine.collect(engine.launch(Step(rows))).tokens)
 
 
+@pytest.mark.slow
 def test_a_prompt_in_chunks_and_tokens_one_by_one(engine: Executor, right: dict[int, list[int]]) -> None:
     assert run(engine, row(0, 0, 20)) == []
     tokens = run(engine, row(0, 20, 15))
@@ -170,6 +171,7 @@ def test_more_requests_than_there_was_room_for(engine: Executor, right: dict[int
     assert run(engine, row(0, 35, 1)) == right[0][1:2]
 
 
+@pytest.mark.slow
 def test_padded_batches_give_the_same_tokens(llama: tuple[Path, dict[int, list[int]]]) -> None:
     folder, right = llama
     padded = options(weights=folder, attention="triton", capture_sizes=(2, 4), dtype="float32")

@@ -131,6 +131,7 @@ PIECES = [20, 7, 26] + [1] * 8
 TABLE = [5, 0, 11, 3, 17, 2, 9, 20]
 
 
+@pytest.mark.slow
 def test_paged_chunks_and_decodes_equal_the_dense_model(checkpoint: tuple[Path, Tensor, Tensor]) -> None:
     folder, tokens, right = checkpoint
     shape = model_shape(str(folder))
@@ -139,6 +140,7 @@ def test_paged_chunks_and_decodes_equal_the_dense_model(checkpoint: tuple[Path, 
     assert error(served(model, tokens, [61], TABLE), right.double()) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", ["llama"], indirect=True)
 def test_the_kernels_equal_the_dense_model(checkpoint: tuple[Path, Tensor, Tensor]) -> None:
     folder, tokens, right = checkpoint
@@ -156,6 +158,7 @@ def small() -> tuple[ModelShape, Any]:
 TOKENS = torch.arange(61) * 7 % 320
 
 
+@pytest.mark.slow
 def test_other_and_dirty_pages_change_no_bit(small: tuple[ModelShape, Any]) -> None:
     model = decoder(*small)
     first = served(model, TOKENS, PIECES, TABLE)
@@ -174,6 +177,7 @@ def test_a_prefix_is_read_in_the_pages_of_another_sequence(small: tuple[ModelSha
     assert error(shared, alone.double()) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_corrupted_table_is_noticed(small: tuple[ModelShape, Any]) -> None:
     """The negative control: one page in the table of the decodes is another one, and the comparison fails."""
     model = decoder(*small)

@@ -83,6 +83,7 @@ def runs() -> list[MeasuredRun]:
     return [measured(name, requests(*load, seed=3), noisy) for name, load in loads.items()]
 
 
+@pytest.mark.slow
 def test_hidden_coefficients_are_found_through_noise(runs: list[MeasuredRun]) -> None:
     found = fit(runs[::2], runs[1:2], draws=40)
     steps = pd.concat([of_log(each.simulate(HIDDEN, DELAY, each.requests)[0]) for each in runs])
@@ -100,6 +101,7 @@ def test_hidden_coefficients_are_found_through_noise(runs: list[MeasuredRun]) ->
     assert "left at 0; these runs are met as well without" in found.lines()[-1]
 
 
+@pytest.mark.slow
 def test_runs_that_are_nearly_idle_cannot_tell_the_host_from_the_weights(runs: list[MeasuredRun]) -> None:
     alone = measured("alone", requests(0.4, 60, (900, 1000), seed=5), Noisy(HIDDEN, 0.05))
     found = fit([alone], starts=1, draws=20)
@@ -108,6 +110,7 @@ def test_runs_that_are_nearly_idle_cannot_tell_the_host_from_the_weights(runs: l
     assert "host and weight_pass: not told apart; only their mixture is known" in found.lines()
 
 
+@pytest.mark.slow
 def test_a_further_term_is_fitted_when_asked_for() -> None:
     crowded = replace(HIDDEN, per_sequence=4e5)
     asked = [requests(7, 150, (16, 32), seed=8), requests(3, 120, (1400, 1500), seed=9)]
@@ -127,6 +130,7 @@ def test_only_free_terms_move(runs: list[MeasuredRun]) -> None:
     assert found.delay == DELAY
 
 
+@pytest.mark.slow
 def test_no_term_leaves_what_is_possible(runs: list[MeasuredRun]) -> None:
     """The cache is read at 60 ns a position: a fence at 40 is where the fit ends, and it says so."""
     start = replace(HIDDEN, per_context_token=20.0)
@@ -161,6 +165,7 @@ def test_what_is_possible_is_the_data_sheet_and_a_share_of_it() -> None:
         prior(replace(model, window=4096, windowed_layers=16), device)
 
 
+@pytest.mark.slow
 def test_latencies_from_queue_entry_know_no_delay(runs: list[MeasuredRun]) -> None:
     here = replace(measured("here", requests(2, 80, (64, 1500), 4), HIDDEN, delay=0), at_client=False)
     found = fit([here], starts=1, draws=10)
@@ -230,6 +235,7 @@ def test_the_descent_finds_the_valley_and_one_outlier_does_not_move_it() -> None
     assert found == pytest.approx([0.5, 0.25], abs=0.05)
 
 
+@pytest.mark.slow
 def test_what_runs_of_one_setting_differ_by_widens_the_intervals() -> None:
     """A machine that was 25% slow and then 20% fast: neither run alone has an interval that holds its usual speed."""
     asked = requests(5, 60, (64, 1500), seed=8)

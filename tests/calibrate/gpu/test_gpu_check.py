@@ -41,6 +41,7 @@ def rehearsal(tmp_path_factory):
     return out, ended
 
 
+@pytest.mark.slow
 def test_every_stage_of_the_rehearsal_ends_and_writes_what_it_found(rehearsal):
     out, ended = rehearsal
     assert ended.returncode == 0, ended.stdout + ended.stderr

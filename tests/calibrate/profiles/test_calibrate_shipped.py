@@ -37,6 +37,7 @@ def durations(profile: Profile) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_the_shipped_profiles_are_those_that_the_tables_give(data: Path) -> None:
     made = profiles(data)
     assert {profile.name for profile in made} <= set(shipped())
@@ -87,6 +88,7 @@ def test_an_rtx_pro_6000_is_met_within_four_percent_but_for_the_median_wait(data
     assert abs(far["ttft_s", "p50"]) < 0.06
 
 
+@pytest.mark.slow
 def test_a_closed_loop_of_an_h100_is_met_within_five_percent(data: Path) -> None:
     rows = closed_loop.rows(data)
     assert len(rows) == 42

@@ -38,6 +38,7 @@ def assert_same(ours, theirs):
     assert ours.sha256() == theirs.sha256()
 
 
+@pytest.mark.slow
 @given(scenarios())
 def test_the_driver_on_a_fake_engine_writes_the_simulators_log(scenario):
     log = replayed(scenario)

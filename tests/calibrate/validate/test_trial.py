@@ -218,6 +218,7 @@ def test_the_command_says_the_layers_and_writes_the_profile(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["profile"]["name"] == "profile"
 
 
+@pytest.mark.slow
 def test_a_real_engine_is_predicted_by_what_was_measured_between_its_steps(tmp_path):
     """On the CPU's own time, whoever else is there; on a host too busy even for that, the verdict says so."""
     config = {

@@ -190,6 +190,7 @@ def crowds(draw):
     return requests
 
 
+@pytest.mark.slow
 @given(
     requests=crowds(),
     slots=st.sampled_from([2, 2, 3, 4]),

@@ -142,6 +142,7 @@ def test_out_holds_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert answer(capsys, "run", out / "scenario.yaml") == found
 
 
+@pytest.mark.slow
 def test_out_of_a_comparison_holds_each_run_and_pictures_of_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -236,6 +237,7 @@ def test_a_fault_of_our_own_is_not_passed_off_as_bad_input(monkeypatch: pytest.M
         app.main(["run", str(STATIC)])
 
 
+@pytest.mark.slow
 def test_a_run_and_a_mistake_from_a_shell() -> None:
     good = subprocess.run([*COMMAND, "run", STATIC, "--json"], capture_output=True, text=True, check=False)
     assert (good.returncode, good.stderr) == (0, "")
@@ -245,6 +247,7 @@ def test_a_run_and_a_mistake_from_a_shell() -> None:
     assert bad.stderr == "error: absent.yaml: no such file\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [["--json"], []])
 def test_a_reader_that_leaves_early_is_no_error(how: list[str]) -> None:
     process = subprocess.Popen([*COMMAND, "run", STATIC, *how], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

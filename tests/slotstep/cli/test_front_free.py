@@ -74,6 +74,7 @@ def test_the_host_is_found_beside_terms_of_any_form_and_these_stay(form: str, tm
     assert replace(found.cost, host=start.host) == start
 
 
+@pytest.mark.slow
 def test_a_table_with_its_host_fitted_is_a_profile_that_says_where_the_rest_is_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def command(*words):
     return ended.value.code
 
 
+@pytest.mark.slow
 def test_measure_goes_on_where_it_stopped_and_fit_makes_a_profile(model, tmp_path, capsys):
     out = tmp_path / "run"
     assert command("measure", "--model", model, "--out", out, "--rounds", 1, "--seconds", 0.1, *SMALL) == 0

@@ -78,6 +78,7 @@ def test_info_takes_columns_of_any_table(tmp_path: Path, capsys: pytest.CaptureF
     assert json.loads(out)["span_s"] == 2
 
 
+@pytest.mark.slow
 def test_a_fitted_workload_is_a_scenarios(azure: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = printed(capsys, "fit", azure)
     assert "rate /s" in err

@@ -158,6 +158,7 @@ def limit() -> dict[str, Any]:
     return content_of(question, *find(question))
 
 
+@pytest.mark.slow
 def test_the_limit_of_an_engine_is_found_within_two_percent(limit: dict[str, Any]) -> None:
     (answer,) = limit["answers"]
     assert answer["at"] == pytest.approx(THEORY, rel=0.02)
@@ -197,6 +198,7 @@ def test_so_many_replicas_as_the_load_needs(load: float, needed: int) -> None:
     assert answer.knee.at == needed
 
 
+@pytest.mark.slow
 def test_the_best_slots_are_those_that_bear_most() -> None:
     # B / (a + b B) grows with B.
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=150"])
@@ -211,6 +213,7 @@ def test_the_best_slots_are_those_that_bear_most() -> None:
 GROUPS = {"replicas": [{"engine": {"pages": 50000}}, {"engine": {"slots": 2, "token_budget": 64}}]}
 
 
+@pytest.mark.slow
 def test_slots_and_budgets_are_those_of_every_replica() -> None:
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=150"])
     apart = slotstep.parse({**slotstep.resolved(scenario), "cluster": GROUPS})
@@ -258,6 +261,7 @@ def test_a_price_is_paid_for_the_gpus_of_every_replica() -> None:
     assert attempt(settings, 0, []).devices == 3 + 2 * 2
 
 
+@pytest.mark.slow
 def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> None:
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.output={lognormal: {mean: 20, cv: 2}}"])
     slo = (parse("p90 wait < 20ms"),)
@@ -267,6 +271,7 @@ def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> N
     assert fcfs["binding"] == "p90 wait < 20ms"
 
 
+@pytest.mark.slow
 def test_a_trace_is_resampled_and_the_answer_is_the_same_again(tmp_path: Path) -> None:
     lines = [f"2023-11-16 18:{15 + n // 60:02}:{n % 60:02}.5000000,{50 + n % 7},{10 + n % 30}" for n in range(240)]
     trace = tmp_path / "trace.csv"

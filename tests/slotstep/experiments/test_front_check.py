@@ -240,6 +240,7 @@ def test_a_metric_is_found_by_its_name_even_if_a_tenant_has_dots() -> None:
         metric(summary, "replicas.0.step")
 
 
+@pytest.mark.slow
 def test_a_pytest_that_never_runs_a_scenario_pays_nothing_for_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text(
         textwrap.dedent("""
@@ -269,6 +270,7 @@ def test_xml_holds_whatever_a_check_is_called() -> None:
     assert json.dumps(outcome.differing[0].sentence) == f'"m was {"x" * 16}..., is nothing, allowed: exact"'
 
 
+@pytest.mark.slow
 def test_the_workflow_and_the_test_of_the_documentation_do_what_they_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], slotstep_run: Callable[..., Result]
 ) -> None:

@@ -15,12 +15,14 @@ from slotstep.experiments.capacity.answer import find
 from slotstep.experiments.capacity.question import Question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pools", [1, 2])
 def test_at_most_one_in_twenty_stable_runs_is_said_to_grow(pools: int) -> None:
     grown, _, _ = share(pools, 300, 0.9, seeds=40)
     assert grown <= binom.ppf(0.99, 40, 0.05)
 
 
+@pytest.mark.slow
 def test_growth_is_found_in_nineteen_of_twenty_runs_at_one_twentieth_too_much() -> None:
     grown, _, _ = share(1, 3000, 1.05, seeds=12)
     assert grown >= binom.ppf(0.01, 12, 0.95)
@@ -44,6 +46,7 @@ def test_an_overloaded_pool_is_found_behind_and_before_one_that_is_not() -> None
     assert slotstep.run(slotstep.parse(behind)).queue_grows is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pools", [1, 2])
 def test_capacity_finds_the_limit_of_one_pool_and_of_two(pools: int) -> None:
     # The runs are short: how far a queue of so few requests grows by luck widens the bracket.

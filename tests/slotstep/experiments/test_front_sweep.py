@@ -174,6 +174,7 @@ def test_rows_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
 MANY = {"scenario": TINY, "grid": {"policy": ["fcfs", "sjf"]}, "seeds": 100}
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     plan = written(tmp_path / "grid.yaml", MANY)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
@@ -199,6 +200,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert slotstep.sweep(grid.load_grid(plan), cut, jobs=1).table().equals(store.opened(whole).table())
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     plan = written(tmp_path / "grid.yaml", {**MANY, "seeds": 30})
     shared = [*COMMAND, "sweep", plan, "--out", tmp_path / "shared", "--jobs", "1"]
@@ -231,6 +233,7 @@ def test_a_disk_that_is_full_stops_the_sweep_and_loses_no_run(
     assert tallies[-1] == Tally(5, 3, done=2)
 
 
+@pytest.mark.slow
 def test_a_row_that_does_not_fit_the_disk_is_absent(tmp_path: Path) -> None:
     """The real thing: the system lets no file grow above a kilobyte."""
     plan = written(tmp_path / "grid.yaml", {"scenario": TINY, "seeds": 5})
@@ -404,6 +407,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same_bytes_as_this_process(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     plan = written(tmp_path / "grid.yaml", CLUSTER)
@@ -414,6 +418,7 @@ def test_dask_gives_the_same_bytes_as_this_process(tmp_path: Path) -> None:
     assert contents(tmp_path / "dask") == contents(tmp_path / "here")
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_bytes_as_this_one(tmp_path: Path) -> None:
     plan = written(tmp_path / "grid.yaml", CLUSTER)
     sweep(grid.load_grid(plan), tmp_path / "here", jobs=1)

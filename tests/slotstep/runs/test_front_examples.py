@@ -79,6 +79,7 @@ def test_an_answer_evicted_late_buys_a_slot_step_more_and_harvested_late_loses_i
     assert lossy["tokens"]["lost"] == 3
 
 
+@pytest.mark.slow
 def test_in_the_chat_example_each_policy_does_the_same_work_and_does_what_it_is_for() -> None:
     scenario = slotstep.load(EXAMPLES / "chat.yaml")
     fcfs, sjf, fair = (result.summary for result in slotstep.compare(scenario, ["fcfs", "sjf", "fair"]))

@@ -57,6 +57,7 @@ def test_without_noise_the_synthetic_engine_gives_the_simulators_log(preset, mon
     assert (simulated.summary["preemptions"] > 0) == bool(preset)
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_a_run_writes_and_its_pace(story, tmp_path, capsys):
     out = tmp_path / "out"
     assert command(story, "--model", "synthetic", "--out", out, "--json") == 0

@@ -44,6 +44,7 @@ def printed(table: object) -> str:
     return file.getvalue()
 
 
+@pytest.mark.slow
 def test_capacity_behind_a_window_is_that_of_a_queue_with_one_server() -> None:
     scenario = slotstep.parse(ONE_AT_A_TIME)
     question = Question(scenario, objectives=(parse("p99 e2e < 500ms"),), jobs=1, seeds=8, tolerance=0.1)
@@ -55,6 +56,7 @@ def test_capacity_behind_a_window_is_that_of_a_queue_with_one_server() -> None:
     assert "(counted from when clients wanted to send; " in found["sentences"][-1]
 
 
+@pytest.mark.slow
 def test_counted_from_sending_a_window_hides_the_wait() -> None:
     scenario = slotstep.parse({**ONE_AT_A_TIME, "objectives": {"from": "sent"}})
     question = Question(scenario, objectives=(parse("p99 e2e < 500ms"),), jobs=1, seeds=2, tolerance=0.5)

@@ -164,6 +164,7 @@ def test_pools_hand_over() -> None:
     assert result.requests.transfer_s.tolist() == pytest.approx([0.005, 0.009, 0.013])
 
 
+@pytest.mark.slow
 def test_a_run_of_a_service_is_saved_with_everything(tmp_path: Any) -> None:
     result = run("cluster={replicas: 2, failures: {outages: [{replica: 1, at: 15ms, lasts: 10ms}], work: moved}}")
     result.save(tmp_path)

@@ -143,6 +143,7 @@ ALIASES = "a: &a [1, 2]\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_aliases_that_stand_for_more_than_anybody_wrote_are_refused(tmp_path):
     file = tmp_path / "aliases.yaml"
     file.write_text(ALIASES)

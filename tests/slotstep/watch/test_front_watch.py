@@ -84,6 +84,7 @@ def test_every_step_of_a_simulation_reads_as_it_was_to_the_last_digit(backlog: R
     assert seen[-1]["since_start"]["tokens_per_slot_step"] == backlog.summary["tokens_per_slot_step"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 7])
 def test_a_run_with_preemptions_and_two_engines_adds_up(stride: int, watch: Watch) -> None:
     law = {"arrivals": {"poisson": {"rate": 100}}, "prompt": {"fixed": 40}, "output": {"fixed": 30}}

@@ -64,6 +64,7 @@ def occupancy(requests, slots):
     return metrics.summary(simulate(requests, scheduler, ENGINE), None)["occupancy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_law_has_the_statistics_of_the_trace(fitted, name):
     _, law = fitted[name]
@@ -76,6 +77,7 @@ def test_the_law_has_the_statistics_of_the_trace(fitted, name):
     assert len(judged) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_law_keeps_an_engine_as_busy_as_the_trace(fitted, name):
     trace, law = fitted[name]
