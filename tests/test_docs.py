@@ -89,12 +89,6 @@ def test_the_python_of_the_quickstart_runs(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "chat" / "summary.json").exists()
 
 
-def test_the_policy_of_ones_own_is_the_example() -> None:
-    shown = re.search(r"```python\n(from policies.*?)```", (ROOT / "docs" / "policies.md").read_text(), re.DOTALL)
-    assert shown is not None
-    assert (ROOT / "examples" / "least_work.py").read_text().endswith(shown[1])
-
-
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_the_generated_pages_are_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / name).read_text() == reference.PAGES[name](), "run python -m docs.reference"

@@ -141,7 +141,7 @@ class Synthetic:
 
     `prompt`, `output`, `correlation`, `sessions`, `prefixes` and `patience` apply to tenants without their own; so
     does `arrivals`, whose rate the tenants share by weight. A prompt is one token by default. Without `tenants` and
-    `crowd` (a population of similar tenants) there is one tenant, "default".
+    `population` (many similar tenants) there is one tenant, "default".
 
     `correlation` is that of the normal variables of a Gaussian copula of prompt and output (-1 to 1): the rank
     correlation of the lengths is 6/pi x asin(correlation / 2), up to rounding. Without, they are independent.
@@ -162,12 +162,12 @@ class Synthetic:
     patience: Patience | None = None
     block_size: int | None = None
     tenants: tuple[Tenant, ...] = ()
-    crowd: Population | None = None
+    population: Population | None = None
 
     def __post_init__(self) -> None:
         self._check_extent()
-        if self.tenants and self.crowd is not None:
-            raise BadInput("crowd is given beside tenants; expected one of the two")
+        if self.tenants and self.population is not None:
+            raise BadInput("population is given beside tenants; expected one of the two")
         if self.correlation is not None:
             number_within("correlation", self.correlation, -1, 1)
         names = [tenant.name for tenant in self.tenants]
@@ -184,10 +184,10 @@ class Synthetic:
                 raise BadInput("block_size is given without sessions or prefixes; expected one of them")
 
     def members(self) -> list[Tenant]:
-        """All tenants, those of `crowd` too, each with its own laws or the workload's (except `arrivals`)."""
+        """All tenants, those of `population` too, each with its own laws or the workload's (except `arrivals`)."""
         given = self.tenants or (Tenant("default"),)
-        if self.crowd is not None:
-            given = tuple(Tenant(str(k), k**-self.crowd.skew) for k in range(1, self.crowd.tenants + 1))
+        if self.population is not None:
+            given = tuple(Tenant(str(k), k**-self.population.skew) for k in range(1, self.population.tenants + 1))
         return [
             replace(tenant, **{name: getattr(self, name) for name in INHERITED if getattr(tenant, name) is None})
             for tenant in given
@@ -196,7 +196,7 @@ class Synthetic:
     @property
     def named(self) -> bool:
         """Whether the workload has named tenants."""
-        return bool(self.tenants) or self.crowd is not None
+        return bool(self.tenants) or self.population is not None
 
     def _check_tenant(self, tenant: Tenant, place: str) -> None:
         if tenant.output is None and self.output is None:

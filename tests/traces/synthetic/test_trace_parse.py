@@ -128,7 +128,7 @@ def test_sessions_prefixes_correlation_and_a_population_can_be_written():
             prefixes={"groups": 3, "tokens": 50, "skew": 1},
             patience={"lasts": 30, "share": 0.5},
             block_size=4,
-            crowd={"tenants": 5},
+            population={"tenants": 5},
         )
     ) == Synthetic(
         requests=10,
@@ -139,7 +139,7 @@ def test_sessions_prefixes_correlation_and_a_population_can_be_written():
         prefixes=Prefixes(3, Fixed(50), 1),
         patience=Patience(30, 0.5),
         block_size=4,
-        crowd=Population(5),
+        population=Population(5),
     )
 
 
@@ -208,7 +208,7 @@ def test_a_backlog_can_be_written(written):
         ({"prefixes": {"groups": 0, "tokens": 5}}, "synthetic.prefixes.groups is 0; expected a whole number from 1"),
         ({"correlation": 2}, "synthetic.correlation is 2; expected a number from -1 to 1"),
         ({"block_size": 16}, "synthetic.block_size is given without sessions or prefixes"),
-        ({"crowd": {"tenants": 2}, "tenants": {"a": {}}}, "synthetic.crowd is given beside tenants"),
+        ({"population": {"tenants": 2}, "tenants": {"a": {}}}, "synthetic.population is given beside tenants"),
         (
             {"arrivals": "at_once", "sessions": {"turns": 2, "think": 1}},
             "synthetic.sessions need arrivals with a rate; found at_once",
