@@ -1,4 +1,4 @@
-"""The workloads that are timed, and the engine that serves them. Measures nothing."""
+"""The workloads that are timed, and the engine that serves them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 
 from policies.registry import build
 from sim.cost.forms import Affine
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
@@ -38,7 +39,7 @@ EngineName = Literal["plain", "vllm, cache off", "vllm, cache on"]
 
 @dataclass(frozen=True)
 class Case:
-    """So many requests at so many per second, with outputs by one of LAWS, on one of the engines."""
+    """`requests` requests at `rate` per second, with outputs by one of LAWS, on one of the engines."""
 
     requests: int
     rate: float
@@ -57,8 +58,8 @@ class Case:
 
 
 def scheduler(engine: EngineName = "plain") -> Scheduler:
-    """A fresh engine, first come first served, in which memory never runs out."""
+    """A new engine, first come first served, whose memory suffices for every case."""
     policy = Policy(build("fcfs", {}, SEED))
     pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
     depth = 1 if engine == "plain" else 2
-    return Scheduler(policy, pool, slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth)
+    return Scheduler(policy, pool, EngineConfig(slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth))

@@ -114,7 +114,7 @@ def served(
             "policy": policy,
         }
     )
-    return scenario.run().requests
+    return slotstep.run(scenario).requests
 
 
 def statistics(times: pd.DataFrame, client: float = 0.0) -> Floats:

@@ -45,7 +45,7 @@ def main() -> None:
     """Print the table as Markdown."""
     print_head(COLUMNS)
     for name, rule in RULES.items():
-        result = slotstep.load(HERE / "azure-conv.yaml", [*LOAD, *rule]).run()
+        result = slotstep.run(slotstep.load(HERE / "azure-conv.yaml", [*LOAD, *rule]))
         print_row([name, *cells(result.summary)])
 
 

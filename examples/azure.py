@@ -1,4 +1,4 @@
-"""The table of the README: three policies on two real traces, at their own rate and when the engine is overloaded.
+"""The table of docs/azure.md: three policies on two real traces, at their own rate and when the engine is overloaded.
 
     python examples/azure.py
 

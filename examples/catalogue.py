@@ -1,4 +1,4 @@
-"""Every policy on both Azure traces, merged as two tenants: the table of docs/policies.md.
+"""Every policy on both Azure traces, merged as two tenants: the table of docs/catalogue.md.
 
     python examples/catalogue.py
 
@@ -14,7 +14,7 @@ from typing import Any
 from markdown_table import print_head, print_row, seconds
 
 import slotstep
-from slotstep.runs import build, workload
+from slotstep.runs import workload
 
 HERE = Path(__file__).parent
 POLICIES: tuple[str | dict[str, Any], ...] = (
@@ -67,7 +67,7 @@ def main() -> None:
     for policy in POLICIES:
         cache = f"engine.prefix_cache={str(policy == 'longest_prefix').lower()}"
         scenario = slotstep.load(HERE / "azure-both.yaml", [f"policy={json.dumps(policy)}", cache])
-        result = build.run(scenario, requests)
+        result = slotstep.run(scenario, workload=requests)
         print_row([called(policy), *cells(result.summary)])
 
 

@@ -29,7 +29,7 @@ def panels() -> tuple[dict[str, tuple[pd.DataFrame, int]], dict[str, float]]:
     """By title: the stays in the first STEPS steps of each example with its number of slots, and its occupancy."""
     shown, occupancy = {}, {}
     for name, scenario in (("static", "eight-static"), ("continuous, with a backlog", "eight-continuous")):
-        result = slotstep.load(HERE / f"{scenario}.yaml").run()
+        result = slotstep.run(slotstep.load(HERE / f"{scenario}.yaml"))
         slots = result.scenario.engine.slots
         stays, steps = result.slots[result.slots["admitted_ns"] < END_NS], result.steps.iloc[:STEPS]
         title = f"{name}: {(stays['completed_ns'] <= END_NS).sum()} answers in {STEPS} steps"

@@ -6,7 +6,7 @@
 An order by rank needs one method; see `sim.policy.base.Order` for one that keeps a queue of its own.
 """
 
-from policies.predict import Exact
+from policies.predictors.base import Exact
 from sim.policy.base import RankedOrder
 
 

@@ -63,7 +63,7 @@ def main(table: str) -> None:
     """Print one table as Markdown."""
     print_head([table, *COLUMNS])
     for name, settings in TABLES[table].items():
-        print_row([name, *cells(slotstep.load(SCENARIO, settings).run().summary)])
+        print_row([name, *cells(slotstep.run(slotstep.load(SCENARIO, settings)).summary)])
 
 
 def cells(summary: dict[str, Any]) -> list[str]:

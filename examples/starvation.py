@@ -17,6 +17,7 @@ from pandas import DataFrame
 from policies.registry import build
 from sim.accounting.frames import requests_frame
 from sim.cost.forms import Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
@@ -43,7 +44,7 @@ def load(seed: int = 0, count: int = 3000) -> list[Request]:
 def served(requests: list[Request], cap: int | None) -> DataFrame:
     """The requests after a run under shortest job first with this cap on waiting (s; None: no cap)."""
     order = build("sjf", {}, 0) if cap is None else build("max_wait", {"max_wait": cap * SECOND}, 0)
-    scheduler = Scheduler(Policy(order), PagePool(10**6, 16), slots=SLOTS, token_budget=10**6)
+    scheduler = Scheduler(Policy(order), PagePool(10**6, 16), EngineConfig(slots=SLOTS, token_budget=10**6))
     return requests_frame(simulate(requests, scheduler, Unit(STEP)))
 
 

@@ -84,14 +84,21 @@ class Batch(Shape):
         self.done = self.waiting = self.tokens = self.redone = self.padding = 0
         self.decoder_context = self.live = self.held_pages = self.cached = 0
 
+    def tokens_of(self, seq: Sequence) -> int:
+        """Positions that the step computes of a running sequence."""
+        if seq.decoding:
+            return 1 if self.served is None else self.served.get(seq.serial, 0)
+        return sum(tokens for other, _, tokens in self.work if other is seq)
+
     def withdraw(self, seq: Sequence) -> int:
-        """Take back what the step would have computed for this sequence; returns those tokens."""
-        for place, (other, _, tokens) in enumerate(self.work):
-            if other is seq:
-                del self.work[place]
-                self.budget += tokens
-                return tokens
-        return 0
+        """Take a sequence out of the step; returns the positions that the step would have computed of it."""
+        tokens = self.tokens_of(seq)
+        if seq.decoding:
+            if self.served is not None:
+                self.served.pop(seq.serial, None)
+        else:
+            self.work = [entry for entry in self.work if entry[0] is not seq]
+        return tokens
 
     def count(self, seq: Sequence, start: int, tokens: int) -> None:
         """Enter one of `work` into the shape and, unless it is over, into exactly one row of the ledger."""

@@ -27,7 +27,7 @@ from sim.request import Sequence
 
 
 class Peak(Admission):
-    """The rule. It remembers nothing."""
+    """Admit while the memory suffices if every sequence generates up to its maximum: never a preemption."""
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """Prompt and regenerated tokens now; `allows` looks at those to come."""

@@ -36,7 +36,7 @@ AHEAD = np.array(sorted({size << power for power in range(40) for size in (4, 5,
 
 
 class Quantile(Admission):
-    """The rule, and the outputs seen so far.
+    """Admit while the running sequences outgrow the memory with small probability, by past output lengths.
 
     epsilon  chance of too little memory that is put up with, at any one step
     window   outputs remembered, the last ones

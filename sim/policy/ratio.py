@@ -24,7 +24,10 @@ from sim.request import Sequence
 
 @dataclass
 class Ratio(Admission):
-    """The rule and its present ratio. Raises ValueError for settings that make no sense."""
+    """Admit when pages for the whole request and for a drifting share of what the running may need are free.
+
+    Raises ValueError for settings that make no sense.
+    """
 
     initial: float = 0.7
     minimum: float = 0.098

@@ -1,20 +1,21 @@
-"""An engine stops at once: its memory is lost, and the steps in flight never end.
+"""Failure of an engine: it stops at once, its memory is lost, and the steps in flight never end.
 
-What a plan had counted ahead is taken back, so that every sequence is again as the last step that ended left it.
-Then each one that had not ended gets its fate:
+What plans had counted ahead is taken back, so that every sequence is as the last step that ended left it. Then each
+one that had not ended is treated by `fate`:
 
-    PREEMPTED    it starts over from its tokens on this engine, when that is there again; what waited goes on waiting
-    MOVED        it leaves, with the tokens it has been given
-    INTERRUPTED  it leaves, and has nothing
+    PREEMPTED    it is recomputed on this engine after the restart; what waited goes on waiting
+    MOVED        it leaves, with the tokens it has
+    INTERRUPTED  it leaves, and all its tokens are lost
 
-What waits with positions on the host, or with KV that was sent along, has not lost them. Two things are not taken
-back: a preemption in a plan whose step never ended, and what a service counter of the order had heard of tokens in
-flight. Knows no clock and no other engine.
+Waiting sequences keep positions that are on the host, or whose KV was sent along. Two things are not taken back: a
+preemption in a plan whose step never ended, and tokens in flight that a service counter of the order has counted.
+Independent of clocks and of other engines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
+from dataclasses import dataclass, field
 
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
@@ -22,22 +23,39 @@ from sim.log.events import DEQUEUED, PREEMPTED, RELEASED, Kind
 from sim.request import Leg, Nanoseconds, Sequence
 
 
-class Crash:
-    """What happens to an engine that stops at `now`; `in_flight` are the batches of which a step runs or is to run.
+@dataclass(frozen=True)
+class Failure:
+    """What a failure did.
 
-    since  when the step that was cut began: what it cost bought nothing
-    gone   who has left, each with what it takes along
+    fate   PREEMPTED, MOVED or INTERRUPTED
+    since  when the step that was cut began, ns: what it cost bought nothing
+    gone   the sequences that left, each with what goes on of it elsewhere
     """
 
-    def __init__(
-        self, engine: Scheduler, now: Nanoseconds, since: Nanoseconds, in_flight: Several[Batch], fate: Kind
-    ) -> None:
-        self.engine = engine
+    fate: Kind
+    since: Nanoseconds
+    gone: list[tuple[Sequence, Leg]] = field(default_factory=list)
+
+
+def fail(
+    scheduler: Scheduler, now: Nanoseconds, since: Nanoseconds, in_flight: Several[Batch], fate: Kind
+) -> Failure:
+    """Stop an engine at `now`; of the batches `in_flight`, steps have not ended, the first of them begun `since`."""
+    failure = Failure(fate, since)
+    Shutdown(scheduler, now, in_flight, failure).run()
+    return failure
+
+
+class Shutdown:
+    """One failure being carried out."""
+
+    def __init__(self, scheduler: Scheduler, now: Nanoseconds, in_flight: Several[Batch], failure: Failure) -> None:
+        self.scheduler = scheduler
+        self.state = scheduler.state
+        self.log = scheduler.log
         self.now = now
-        self.since = since
-        self.fate = fate
-        self.gone: list[tuple[Sequence, Leg]] = []
-        self.ended_steps = engine.log.steps
+        self.failure = failure
+        self.ended_steps = scheduler.log.steps
         self.starts: dict[int, int] = {}  # positions before the steps in flight, by index
         self.before: dict[int, int] = {}  # the step of the token before the one in flight, by index
         for batch in in_flight:
@@ -47,18 +65,19 @@ class Crash:
             for seq, step in batch.yields:
                 if batch.done < batch.steps:
                     self.before.setdefault(seq.index, step)
-        self.take_down()
 
-    def take_down(self) -> None:
-        """Everybody leaves the memory, then those who have not ended meet their fate."""
-        engine = self.engine
-        running = list(engine.running.values())
-        waiting = list(engine.order)
-        engine.log.forget_steps_in_flight()
+    def run(self) -> None:
+        """Empty the memory, then treat those that have not ended by their fate."""
+        state = self.state
+        running = list(state.running.values())
+        waiting = list(state.order)
+        self.log.forget_steps_in_flight()
         for seq in running:
             self.take_out(seq)
-        self.clear()
-        if self.fate == PREEMPTED:
+        self.scheduler.reset(self.ended_steps)
+        if state.pool.remembers:
+            self.log.rest(self.failure.since, 0)
+        if self.failure.fate == PREEMPTED:
             for seq in waiting:
                 self.queue_again(seq)
             for seq in reversed(running):
@@ -70,29 +89,29 @@ class Crash:
                 self.depart(seq, seq.computed, RELEASED)
         for seq in waiting:
             self.roll_back(seq)
-            engine.waiting.pop(seq)
+            state.waiting.pop(seq)
             self.depart(seq, seq.computed if seq.entered >= 0 else 0, DEQUEUED)
 
     def take_out(self, seq: Sequence) -> None:
         """A sequence loses its slot and its pages; one that had ended has nothing else to lose."""
-        engine = self.engine
+        state = self.state
         decoded = seq.decoding
         if decoded:
-            engine.decoders.leave(seq)
-            if engine.order.counts_service:
-                engine.order.paused(seq, engine.decoders.step)
+            state.decoders.leave(seq)
+            if state.order.counts_service:
+                state.order.paused(seq, state.decoders.step)
         self.roll_back(seq)
         if decoded and seq.last_step >= seq.joined:
-            engine.log.stint(seq.index, seq.joined, seq.last_step + 1)
+            self.log.stint(seq.index, seq.joined, seq.last_step + 1)
         if seq.entered < self.ended_steps:
-            engine.log.stay(seq.index, seq.entered, self.ended_steps)
+            self.log.stay(seq.index, seq.entered, self.ended_steps)
         seq.table = []
         seq.pages = 0
-        if seq in engine.abandoned:
-            engine.log.event(self.now, RELEASED, seq.index, seq.over)
-            engine.depart(seq)
+        if seq in state.abandoned:
+            self.log.event(self.now, RELEASED, seq.index, seq.over)
+            state.depart(seq)
         elif seq.ended:
-            engine.log_release(seq, self.now)
+            state.release(seq, self.now)
 
     def roll_back(self, seq: Sequence) -> None:
         """Take back the tokens and positions that the steps in flight would have brought."""
@@ -108,46 +127,36 @@ class Crash:
         if not seq.ended:
             seq.over = False
 
-    def clear(self) -> None:
-        """The engine is empty but for those who wait."""
-        engine = self.engine
-        engine.running, engine.catching_up = {}, {}
-        engine.finished, engine.riding, engine.abandoned = [], [], []
-        engine.over = engine.computed = engine.reach = engine.touched = engine.swapping = 0
-        engine.unsettled = False
-        engine.decoders.go_back(self.ended_steps)
-        engine.pool.lose_all()
-        if engine.pool.remembers:
-            engine.log.rest(self.since, 0)
-
     def preempt(self, seq: Sequence) -> None:
-        """It goes back to the queue, and starts over from its tokens."""
-        engine = self.engine
-        engine.log.event(self.now, PREEMPTED, seq.index, seq.computed)
+        """Put a running sequence back into the queue, to be recomputed from its tokens."""
+        self.log.event(self.now, PREEMPTED, seq.index, seq.computed)
         seq.peak = max(seq.peak, seq.computed)
         seq.computed = 0
-        engine.waiting.push_back(seq, engine.needs(seq), self.now, engine.decoders.step)
+        self.push_back(seq)
 
     def queue_again(self, seq: Sequence) -> None:
-        """One who waited with a token in flight waits for it again."""
+        """A sequence that waited with a token in flight waits without it."""
         if seq.last_step >= self.ended_steps:
-            engine = self.engine
-            engine.waiting.pop(seq)
+            self.state.waiting.pop(seq)
             self.roll_back(seq)
-            engine.waiting.push_back(seq, engine.needs(seq), self.now, engine.decoders.step)
+            self.push_back(seq)
+
+    def push_back(self, seq: Sequence) -> None:
+        """Enter a sequence into the queue as a preempted one."""
+        state = self.state
+        state.waiting.push_back(seq, state.needs(seq), self.now, state.decoders.step)
 
     def depart(self, seq: Sequence, thrown_away: int, way: Kind) -> None:
-        """It leaves the engine; its tokens go along unless they are lost with all the rest."""
-        engine = self.engine
+        """A sequence leaves the engine; its tokens go along unless they are lost with all the rest."""
+        fate = self.failure.fate
         seq.ended = True
-        moved = self.fate == Kind.MOVED
-        engine.log.event(self.now, self.fate, seq.index, thrown_away if moved else self.ended_steps)
-        engine.log.event(self.now, way, seq.index)
-        engine.log.ended += 1
-        engine.depart(seq)
+        moved = fate == Kind.MOVED
+        self.log.event(self.now, fate, seq.index, thrown_away if moved else self.ended_steps)
+        self.log.event(self.now, way, seq.index)
+        self.log.ended += 1
+        self.state.depart(seq)
+        leg = Leg()
         if moved:
-            ready = seq.computed - thrown_away
             redone = max(seq.peak, thrown_away)
-            self.gone.append((seq, Leg(seq.known - seq.request.prompt, ready, redone)))
-        else:
-            self.gone.append((seq, Leg()))
+            leg = Leg(seq.known - seq.request.prompt, seq.computed - thrown_away, redone)
+        self.failure.gone.append((seq, leg))

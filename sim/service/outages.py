@@ -13,7 +13,7 @@ from sim.log.events import Kind
 from sim.log.service_log import Trail
 from sim.request import Nanoseconds
 from sim.service.event_order import FAILURE, RESTART, Agenda, Rank
-from sim.service.failure import Crash
+from sim.service.failure import Failure
 from sim.service.replica import Replica
 
 Times = Iterator[tuple[Nanoseconds, Nanoseconds]]
@@ -71,7 +71,7 @@ class Breakdowns:
         replicas: Several[Replica],
         trail: Trail,
         busy: Callable[[], bool],
-        fell: Callable[[int, Crash], None],
+        fell: Callable[[int, Failure], None],
         rose: Callable[[int], None],
     ) -> None:
         self.agenda = agenda
@@ -102,10 +102,10 @@ class Breakdowns:
         if self.depth[number] > 1:
             return
         replica = self.replicas[number]
-        crash = replica.fail(self.fate)
-        self.since[number] = crash.since, self.agenda.now
+        failure = replica.fail(self.fate)
+        self.since[number] = failure.since, self.agenda.now
         replica.tell()
-        self.fell(number, crash)
+        self.fell(number, failure)
 
     def restart(self, number: int) -> None:
         """An outage is over, and with the last one the replica is there again."""

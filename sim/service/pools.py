@@ -94,12 +94,13 @@ class Station:
 def capacity(scheduler: Scheduler) -> tuple[object, ...]:
     """What decides whether a request fits on an engine at all."""
     pool = scheduler.pool
-    return pool.pages, pool.page_size, scheduler.max_model_len, scheduler.chunked or scheduler.token_budget
+    config = scheduler.config
+    return pool.pages, pool.page_size, config.max_model_len, config.chunked or config.token_budget
 
 
 def misfit(journey: Journey, scheduler: Scheduler) -> str:
     """Why a request could never run on an engine; empty if it could."""
-    return scheduler.misfit(Sequence(journey.request, -1, scheduler.evict_late, scheduler.max_model_len, journey.leg))
+    return scheduler.misfit(scheduler.sequence(journey.request, -1, journey.leg))
 
 
 def nowhere() -> Load:

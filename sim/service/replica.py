@@ -20,7 +20,7 @@ from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
 from sim.service.event_order import ARRIVAL, COMPLETION, PLANNING, Rank
-from sim.service.failure import Crash
+from sim.service.failure import Failure, fail
 
 
 class Clock(simpy.Environment):
@@ -73,8 +73,8 @@ class Replica:
         self.on_end = on_end
         self.number = number
         if isinstance(cost, Curve) and cost.needs_longest:
-            scheduler.decoders.watch()
-        self.ahead = scheduler.depth - 1  # steps left to run when the next plan is made
+            scheduler.state.decoders.watch()
+        self.ahead = scheduler.config.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None
         self.following: Batch | None = None
         self.in_tail = False
@@ -85,7 +85,7 @@ class Replica:
 
     def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
         """A request arrives now, or a part of one; returns its sequence, None if it is rejected."""
-        if self.flying is not None and self.scheduler.order.counts_service:
+        if self.flying is not None and self.scheduler.policy.order.counts_service:
             self.catch_up(self.flying)
         seq = self.scheduler.submit(request, self.env.now, leg)
         if self.flying is None:
@@ -105,7 +105,7 @@ class Replica:
         self.tell()
         self.heed()
 
-    def fail(self, fate: Kind) -> Crash:
+    def fail(self, fate: Kind) -> Failure:
         """It stops now, and all that was in its memory is lost; see `sim.service.failure` for the requests."""
         if self.flying is not None:
             self.catch_up(self.flying)
@@ -115,7 +115,7 @@ class Replica:
         self.flying = self.following = self.wake = None
         self.in_tail = self.must_plan = False
         self.down = True
-        return Crash(self.scheduler, now, since, in_flight, fate)
+        return fail(self.scheduler, now, since, in_flight, fate)
 
     def restart(self) -> None:
         """It is there again, with what waits in its queue."""
@@ -132,7 +132,7 @@ class Replica:
 
     def tell(self) -> None:
         """Let whoever sent them know of the requests that have just ended."""
-        departed, self.scheduler.departed = self.scheduler.departed, []
+        departed = self.scheduler.take_departed()
         if self.on_end is not None:
             for seq in departed:
                 self.on_end(seq)
@@ -157,7 +157,7 @@ class Replica:
         batch = self.scheduler.plan(now)
         while batch.preempted and not batch.tokens and self.flying is None:
             batch = self.scheduler.plan(now)
-        if self.scheduler.departed:
+        if self.scheduler.state.departed:
             self.tell()
         if not batch.tokens:
             if self.flying is None:
@@ -182,10 +182,9 @@ class Replica:
 
     def await_order(self, now: Nanoseconds) -> None:
         """Nothing runs; if someone waits whom the order lets go later by itself, plan again then."""
-        if self.scheduler.waiting.count:
-            until, _ = self.scheduler.order.next_change(now, self.scheduler.decoders.step)
-            if until is not None:
-                self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
+        until = self.scheduler.order_changes_at(now)
+        if until is not None:
+            self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
 
     def try_again(self, event: simpy.Event) -> None:
         """Plan, unless something runs by now or another wake-up was agreed on."""
@@ -221,7 +220,7 @@ class Replica:
             self.flying = None
             self.must_plan = True
             self.scheduler.commit(batch, self.env.now, durations)
-            if self.scheduler.departed:
+            if self.scheduler.state.departed:
                 self.tell()
             return
         if len(durations) > 1:
@@ -245,7 +244,7 @@ class Replica:
         self.flying = self.following = None
         self.in_tail = False
         self.scheduler.commit(batch, now, batch.durations)
-        if self.scheduler.departed:
+        if self.scheduler.state.departed:
             self.tell()
         if following is not None:
             self.begin(following, now)

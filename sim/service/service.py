@@ -18,7 +18,7 @@ from sim.request import Leg, Nanoseconds, Request, Sequence
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
 from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT
-from sim.service.failure import Crash
+from sim.service.failure import Failure
 from sim.service.outages import Breakdowns, Counting, Outages
 from sim.service.pools import Journey, Pool, Station, misfit
 from sim.service.replica import Clock, Replica
@@ -259,13 +259,13 @@ class Service:
         """Whether a request has not ended, or may still come."""
         return bool(self.open or self.agenda.pending)
 
-    def fell(self, number: int, crash: Crash) -> None:
+    def fell(self, number: int, failure: Failure) -> None:
         """A replica has failed: no router sends there, and those it has lost try again, move on, or end."""
         station = self.station_of[number]
         station.loads[number - station.first].up = False
-        stranded = [(self.leave(number, seq), leg) for seq, leg in crash.gone]
+        stranded = [(self.leave(number, seq), leg) for seq, leg in failure.gone]
         for journey, leg in stranded:
-            if crash.fate == Kind.INTERRUPTED:
+            if failure.fate == Kind.INTERRUPTED:
                 self.failed(journey, Kind.INTERRUPTED, FAILED)
             else:
                 journey.leg = replace(leg, hands_over=len(self.stations) > 1 and not leg.ready)
@@ -318,7 +318,7 @@ def serve(
         if transfer is None:
             raise ValueError("two pools need a transfer between them")
         for scheduler, _ in (replica for pool in pools for replica in pool.replicas):
-            if scheduler.evict_late or scheduler.closed:
+            if scheduler.config.evict == "after" or scheduler.closed:
                 raise ValueError("two pools need continuous batching and evict 'before'")
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)

@@ -1,6 +1,6 @@
-"""What `--out` wrote, read back for a report: one run, or one in each folder of a comparison.
+"""A folder that `--out` wrote, as a story for a report: one run, or one in each folder of a comparison.
 
-Computes nothing; what is missing or damaged is said with its path.
+Missing and damaged files are reported with their path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STAYS = ("slot", "id", "status", "admitted_ns", "completed_ns", "released_ns")
 
 
 def read(folder: Path) -> Report:
-    """The story of a folder. Raises BadInput for one that holds no result, or not a whole one."""
+    """The report of a folder. Raises BadInput for one that holds no result, or an incomplete one."""
     from reports.page.report import Report
 
     if not folder.is_dir():
@@ -53,7 +53,7 @@ def read(folder: Path) -> Report:
 
 
 def listed(path: Path) -> list[str]:
-    """The folders of the runs that a comparison consists of."""
+    """The folders of a comparison's runs."""
     try:
         names = json.loads(text(path))["runs"]
     except (ValueError, KeyError, TypeError) as error:
@@ -64,7 +64,7 @@ def listed(path: Path) -> list[str]:
 
 
 def named(runs: list[Run]) -> list[Run]:
-    """The runs, each under a name of its own."""
+    """The runs with distinct names."""
     from dataclasses import replace
 
     from reports.text.comparison_sentences import labels
@@ -100,7 +100,7 @@ def summary(path: Path) -> dict[str, Any]:
 
 
 def table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    """The table in a parquet file, which must have these columns."""
+    """The table in a parquet file, which has to have these columns."""
     import pandas as pd
 
     try:

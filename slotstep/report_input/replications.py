@@ -1,4 +1,4 @@
-"""What `compare --seeds N --out` wrote, as findings for a report: estimates with intervals, who differs in what."""
+"""The result of `compare --seeds N --out` as findings of a report: estimates with intervals, and differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "replications.json"
 
 
 def replications(folder: Path) -> Report:
-    """The story of a folder with replications. Raises BadInput for a file that is none."""
+    """The report of a folder with replications. Raises BadInput for an invalid file."""
     import pandas as pd
 
     from reports.page.report import Finding, Report
@@ -69,7 +69,7 @@ def difference(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sentences(differences: list[Mapping[str, Any]], seeds: int) -> Iterator[str]:
-    """What differs, and what does not, in words."""
+    """The significant and insignificant differences as text."""
     from reports.units import significant
 
     def written(value: float | None) -> str:
@@ -92,7 +92,7 @@ def sentences(differences: list[Mapping[str, Any]], seeds: int) -> Iterator[str]
 
 
 def caveats(policies: Mapping[str, Any], seeds: int) -> Iterator[str]:
-    """What has to be known to read the numbers."""
+    """Remarks that are needed to read the numbers."""
     for policy, found in policies.items():
         if found["unstable_runs"]:
             yield (

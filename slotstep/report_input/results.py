@@ -1,4 +1,4 @@
-"""What a sweep's directory says, as findings for a report: means over seeds with their intervals, and curves."""
+"""The directory of a sweep as findings of a report: means over seeds with intervals, and curves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED = "seed"
 
 
 def sweep(folder: Path) -> Report:
-    """The story of a sweep's directory. Raises BadInput for one that is none."""
+    """The report of a sweep's directory. Raises BadInput for an invalid one."""
     from reports.latency_origin import FROM_SENT
     from reports.page.report import Finding, Report
     from slotstep.experiments.sweeps.store import opened
@@ -59,7 +59,7 @@ def sweep(folder: Path) -> Report:
 
 
 def averages(runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """A row per setting: how many seeds, and of each metric the mean and the bounds of its interval."""
+    """A row per setting: the number of seeds, and the mean and interval of each metric."""
     import pandas as pd
 
     from reports.statistics.intervals import mean
@@ -77,7 +77,7 @@ def averages(runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def shares(runs: pd.DataFrame, keys: Any) -> pd.DataFrame:
-    """A row per setting: what part of its slot-steps went to each row of the ledger that holds anything, percent."""
+    """A row per setting: the share of each nonempty row of the ledger in the slot-steps bought, in percent."""
     import pandas as pd
 
     from reports import ledger_rows
@@ -103,7 +103,7 @@ def grouped(runs: pd.DataFrame, keys: Sequence[str]) -> Any:
 
 
 def curves(means: pd.DataFrame, keys: Sequence[str]) -> list[Curve]:
-    """Some metrics over the first axis of numbers that has several values, a line for each setting of the others."""
+    """Metrics over the first numeric axis with several values, a line for each setting of the others."""
     import pandas as pd
 
     from reports.page.report import Curve
@@ -121,7 +121,7 @@ def curves(means: pd.DataFrame, keys: Sequence[str]) -> list[Curve]:
 
 
 def hidden(means: pd.DataFrame) -> list[str]:
-    """The columns that are drawn and not shown: bounds, and the names of lines made of several axes."""
+    """Columns that are drawn but not shown: bounds, and line names made of several axes."""
     made = [column for column in means if ", " in str(column) and column not in METRICS.values()]
     bounds = [column for column in means if str(column).endswith((" low", " high"))]
     return [str(column) for column in [*made, *bounds] if column in means]

@@ -8,6 +8,7 @@ from sim_stories import happenings, run, times
 import slotstep
 from policies.registry import build
 from sim.accounting.metrics import summary
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Policy
@@ -26,7 +27,7 @@ def asked(name, arrival, *pages, output=1):
 def served(requests, pages=100, **options):
     """The log of one slot under the order."""
     order = build("longest_prefix", options, 0)
-    return run(requests, Scheduler(Policy(order), PrefixPool(pages, PAGE), slots=1, token_budget=100))
+    return run(requests, Scheduler(Policy(order), PrefixPool(pages, PAGE), EngineConfig(slots=1, token_budget=100)))
 
 
 def admitted(log):

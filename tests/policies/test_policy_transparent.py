@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from sim_stories import booked, engine, happenings, job, run
 
+from policies.base.wrapper import Forwarding, Wrapper
 from policies.fcfs import FirstComeFirstServed
 from policies.registry import POLICIES, build, names, victim
 from policies.tenant_slots import TenantSlots
-from policies.wrapper import Forwarding, Wrapper
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Order, Policy
@@ -55,7 +56,7 @@ def requests(seed):
 def log_of(name, options, seed=0, **modes):
     """The digest of an engine with three slots and too few pages for them, and its log."""
     policy = Policy(build(name, options, 3), Optimistic(), victim(name, options))
-    scheduler = Scheduler(policy, PrefixPool(30, 4, "all"), slots=3, token_budget=40, **modes)
+    scheduler = Scheduler(policy, PrefixPool(30, 4, "all"), EngineConfig(slots=3, token_budget=40, **modes))
     return run(requests(seed), scheduler, Affine(base=5, per_sequence=0.7, per_prefill_token=1.1))
 
 
@@ -69,7 +70,7 @@ def alone(name, options, seed, depth):
 
 def fits(wrapper, name, options):
     """Whether a wrapper takes an order at all."""
-    if options.get("preemptive") and not POLICIES[wrapper].over_preemptive:
+    if options.get("preemptive") and not POLICIES[wrapper].wraps_preemptive:
         return False
     return wrapper != "aging" or name in BY_RANK
 
@@ -179,7 +180,7 @@ def test_who_was_held_back_is_neither_a_newcomer_nor_preempted():
     assert summary(log)["preemptions"] > 0
     assert summary(log)["requests"]["finished"] == 4
     assert order.inner.seen.keys() == {0, 1, 2, 3}
-    assert order.lines["default"].seen.keys() == {1, 2, 3}
+    assert order.queues["default"].seen.keys() == {1, 2, 3}
 
 
 def test_the_limit_alone_is_booked_while_somebody_is_held():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sim_stories import engine, happenings, job, run
 
+from policies.base.service_counters import Tariff
 from policies.fair import fair
 from policies.fcfs import FirstComeFirstServed
-from policies.predict import Exact, PromptLength
+from policies.predictors.base import Exact, PromptLength
 from policies.registry import build
-from policies.service import Tariff
 from policies.vtc import VirtualTokenCounter
 from sim.accounting.frames import requests_frame
 from sim.cost.forms import Unit
@@ -105,7 +105,7 @@ def test_a_prediction_is_used_up_before_tokens_are_charged_again():
 
     class Watched(Unit):
         def step(self, shape):
-            counters.append(order.tenants["A"].service(scheduler.decoders.step))
+            counters.append(order.tenants["A"].service(scheduler.state.decoders.step))
             return 1
 
     scheduler = engine(slots=1, order=order)

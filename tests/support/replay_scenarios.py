@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from policies import victims
 from policies.registry import build, names
 from sim.cost.forms import Affine, Roofline, Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
@@ -76,8 +77,8 @@ class Scenario:
             pool = (NumberedPrefixPool if numbered else PrefixPool)(self.pages, self.page_size, self.share)
         if self.admission == "static":
             modes = {key: self.modes[key] for key in ("slots", "queue_limit")}
-            return StaticScheduler(policy, pool, **modes)
-        return Scheduler(policy, pool, **self.modes)
+            return StaticScheduler(policy, pool, EngineConfig(token_budget=1, **modes))
+        return Scheduler(policy, pool, EngineConfig(**self.modes))
 
 
 @st.composite

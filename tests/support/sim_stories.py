@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from policies.fcfs import FirstComeFirstServed
 from sim.cost.forms import Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.log.events import Kind
@@ -38,13 +39,15 @@ def engine(
     """A continuous engine, fcfs and optimistic unless told otherwise."""
     order = FirstComeFirstServed() if order is None else order
     policy = Policy(order, admission or Optimistic(), victim or LastAdmitted())
-    return Scheduler(policy, PagePool(pages, page_size), slots=slots, token_budget=budget, **modes)
+    return Scheduler(policy, PagePool(pages, page_size), EngineConfig(slots=slots, token_budget=budget, **modes))
 
 
 def static_engine(slots, pages=PLENTY, page_size=16, order=None):
     """The same engine with closed batches."""
     order = FirstComeFirstServed() if order is None else order
-    return StaticScheduler(Policy(order, Reserve()), PagePool(pages, page_size), slots=slots)
+    return StaticScheduler(
+        Policy(order, Reserve()), PagePool(pages, page_size), EngineConfig(slots=slots, token_budget=1)
+    )
 
 
 def job(name, output, prompt=1, arrival=0, tenant="default", max_output=0):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What a report can be."""
+    """The formats of a report."""
 
     html = "html"
     md = "md"
@@ -37,7 +37,7 @@ def report(
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; by default into DIR.")
     ] = None,
 ) -> None:
-    """Make one file of a result that says what it means: a page that opens anywhere, offline."""
+    """Make one file of a result: an offline page, Markdown, or a trace."""
     from reports import files
     from slotstep.report_input.folder import read
 
@@ -48,7 +48,7 @@ def report(
 
 
 def rendered(story: Report, format_: Format, folder: Path) -> str:
-    """A story in one of the formats; raises BadInput, naming the folder, for one without a run to trace."""
+    """A report in one of the formats. Raises BadInput, with the folder, if there is no run to trace."""
     if format_ is Format.html:
         from reports.page.html import page
 

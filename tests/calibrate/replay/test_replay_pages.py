@@ -32,14 +32,14 @@ class Device(FakeExecutor):
         rows = [(seq, start, count, self.pool.table(seq, start + count)) for seq, start, count in
                 self.scheduler.assignments(batch)]  # fmt: skip
         self.pool.check_numbers()
-        if self.scheduler.on_demand:
+        if self.scheduler.state.on_demand:
             assert not self.pool.numbers.taken, "a page was taken for nobody"
         for seq, start, count, pages in rows:
             for position in range(start, start + count):
                 place = pages[position // self.pool.page_size], position % self.pool.page_size
                 self.written[place] = said(seq, position)
         for seq, start, count, pages in rows:
-            if not self.scheduler.swap:
+            if not self.scheduler.config.swap:
                 for position in range(start + count):
                     place = pages[position // self.pool.page_size], position % self.pool.page_size
                     assert self.written[place] == said(seq, position), (seq.request.id, position)

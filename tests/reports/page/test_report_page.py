@@ -36,13 +36,13 @@ MS = 1_000_000
 
 
 def told(result: Result, name: str | None = None) -> Run:
-    scenario = document.dump(result.scenario.resolved())
+    scenario = document.dump(slotstep.resolved(result.scenario))
     return Run(name or result.policy, result.summary, result.requests, result.steps, result.slots, scenario)
 
 
 @pytest.fixture(scope="module")
 def eight() -> Run:
-    return told(slotstep.load(EXAMPLES / "eight-static.yaml").run())
+    return told(slotstep.run(slotstep.load(EXAMPLES / "eight-static.yaml")))
 
 
 def crowded(**changes: object) -> Run:
@@ -63,7 +63,7 @@ def crowded(**changes: object) -> Run:
         "cluster": {"replicas": 2},
         **changes,
     }
-    return told(slotstep.parse(scenario).run())
+    return told(slotstep.run(slotstep.parse(scenario)))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,9 @@ def test_the_ledger_over_time_adds_up_to_the_summary(busy: Run, eight: Run) -> N
 def test_the_queue_holds_whoever_waits_for_the_first_time() -> None:
     lines = [{"id": "a", "output": 4}, {"id": "b", "output": 2, "arrival": "1ms"}]
     run = told(
-        slotstep.parse({"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}}).run()
+        slotstep.run(
+            slotstep.parse({"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}})
+        )
     )
     assert run.end == 6 * MS
     assert interval_means.queue(run, np.arange(7) * MS) == pytest.approx([0, 1, 1, 1, 0, 0])
@@ -116,7 +118,7 @@ def test_a_tenant_is_served_what_its_requests_got() -> None:
         {"id": "c", "tenant": "y", "prompt": 5, "output": 9, "queue_timeout": "1ms"},
     ]
     scenario = {"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}}
-    table = fairness.tenants(told(slotstep.parse(scenario).run())).set_index("tenant")
+    table = fairness.tenants(told(slotstep.run(slotstep.parse(scenario)))).set_index("tenant")
     assert table["service"].to_dict() == {"x": 14, "y": 5}
     assert table["finished"].to_dict() == {"x": 1, "y": 1}
     assert table["worst_wait_s"].to_dict() == {"x": 0, "y": pytest.approx(0.004)}
@@ -225,7 +227,7 @@ def test_a_page_is_complete_small_and_escaped(busy: Run) -> None:
 def test_what_cannot_be_printed_is_shown_as_its_escape() -> None:
     name = "a\x00\u202eb"
     lines = [{"id": name, "tenant": name, "output": 2}, {"id": "c", "tenant": "d", "output": 2}]
-    run = told(slotstep.parse({"name": name, "workload": {"requests": lines}, "cost": {"unit": "1ms"}}).run())
+    run = told(slotstep.run(slotstep.parse({"name": name, "workload": {"requests": lines}, "cost": {"unit": "1ms"}})))
     page = html.page(Report(name, [run]), "1.2")
     shown = page.split("<pre>")[0]
     assert not {"\x00", "\u202e"} & set(shown)
@@ -235,7 +237,9 @@ def test_what_cannot_be_printed_is_shown_as_its_escape() -> None:
 def test_a_page_of_a_run_without_a_step_says_so() -> None:
     lines = [{"output": 4, "prompt": 10_000}]
     run = told(
-        slotstep.parse({"workload": {"requests": lines}, "engine": {"pages": 2}, "cost": {"unit": "1ms"}}).run()
+        slotstep.run(
+            slotstep.parse({"workload": {"requests": lines}, "engine": {"pages": 2}, "cost": {"unit": "1ms"}})
+        )
     )
     assert run.summary["steps"] == 0
     page = html.page(Report("none", [run]), "1.2")

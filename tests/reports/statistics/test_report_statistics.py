@@ -48,6 +48,7 @@ def waits() -> np.ndarray:
     return np.array(flat).reshape(REPETITIONS, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_intervals_cover_the_mean_wait_of_m_m_1(waits: np.ndarray) -> None:
     # Pollaczek and Khinchine, with the geometric law of mean 20: E[S^2] = (2 - p) / p^2.
@@ -187,6 +188,7 @@ def verdict_at(load: float, seed: int, count: int) -> bool | None:
     return grows([log])
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_asked_too_much_is_unstable_and_one_at_nine_tenths_is_not() -> None:
     assert [verdict_at(1.1, seed, 3000) for seed in range(5)] == [True] * 5
     assert [verdict_at(0.9, seed, 3000) for seed in range(5)] == [False] * 5

@@ -8,6 +8,7 @@ from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
@@ -83,7 +84,7 @@ def test_pages_that_can_be_found_stay_cached_while_the_engine_rests():
     prompt = tuple(range(32))
     requests = [Request(name, arrival, 32, 1, tokens=prompt) for name, arrival in (("a", 0), ("b", 100))]
     policy = Policy(FirstComeFirstServed(), Optimistic())
-    scheduler = Scheduler(policy, PrefixPool(pages=10, page_size=16), slots=1, token_budget=100)
+    scheduler = Scheduler(policy, PrefixPool(pages=10, page_size=16), EngineConfig(slots=1, token_budget=100))
     positions = summary(run(requests, scheduler, Unit(10)))["pages"]["positions"]
     assert positions["cached"] == pytest.approx((90 * 32 + 10 * 16) / 110)
     assert positions["live"] == pytest.approx(20 * 32 / 110)
@@ -98,7 +99,7 @@ def test_pages_stay_cached_after_the_last_step_of_a_replica_and_before_its_first
         pool = PrefixPool(pages=10, page_size=16)
         pool.warm(warm)
         policy = Policy(FirstComeFirstServed(), Optimistic())
-        return Scheduler(policy, pool, slots=1, token_budget=100), Unit(10)
+        return Scheduler(policy, pool, EngineConfig(slots=1, token_budget=100)), Unit(10)
 
     requests = [
         Request("a", 0, 32, 1, tokens=tuple(range(32))),
@@ -115,7 +116,7 @@ def test_pages_stay_cached_after_the_last_step_of_a_replica_and_before_its_first
 def test_an_engine_without_a_step_has_its_warm_pages_cached():
     pool = PrefixPool(pages=10, page_size=16)
     pool.warm([b"1", b"2"])
-    idle = Scheduler(Policy(FirstComeFirstServed(), Optimistic()), pool, slots=1, token_budget=100)
+    idle = Scheduler(Policy(FirstComeFirstServed(), Optimistic()), pool, EngineConfig(slots=1, token_budget=100))
     logs = simulate_cluster([job("a", 5)], [(engine(slots=1, pages=10), Unit(10)), (idle, Unit(10))], RoundRobin())
     positions = summary(logs)["pages"]["positions"]
     assert positions["cached"] == pytest.approx(32)

@@ -15,6 +15,7 @@ from policies.priority import PriorityOrder
 from policies.registry import build
 from policies.srpt import ShortestRemaining
 from sim.cost.forms import Affine, Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.log.events import ADMITTED, PREEMPTED
 from sim.memory.pool import PagePool
@@ -93,7 +94,7 @@ def test_pages_that_somebody_else_holds_too_do_not_become_free(prompt, entry):
     shared = tuple(range(8))
     two = [Request(name, 0, 9, 4, priority=rank, tokens=(*shared, 90 + rank)) for name, rank in (("a", 1), ("b", 2))]
     policy = Policy(PriorityOrder(), Optimistic())
-    scheduler = Scheduler(policy, PrefixPool(8, 2), slots=2, token_budget=PLENTY, preempt_for_slot=True)
+    scheduler = Scheduler(policy, PrefixPool(8, 2), EngineConfig(slots=2, token_budget=PLENTY, preempt_for_slot=True))
     assert entry_of_c(run([*two, urgent("c", 1, prompt, 0, arrival=1)], scheduler)) == entry
 
 
@@ -119,13 +120,23 @@ def test_who_was_driven_out_with_a_token_in_flight_waits_for_it_before_it_drives
     assert [(event.time, event.who) for event in happenings(log, "preempted")] == [(5, "a"), (6, "b")]
 
 
+@pytest.mark.parametrize("macro", [True, False])
+def test_who_runs_and_becomes_overdue_may_leave_its_place_as_the_victim_to_another(macro):
+    # a has the most to come, and its pages do not make room for c. From 141 on a is overdue and stays; b's pages do.
+    requests = [job("a", 250, arrival=40), job("b", 120, 150, arrival=50), job("c", 5, 200, arrival=60)]
+    order = build("max_wait", {"order": {"srpt": {"preemptive": True}}, "max_wait": 100}, 0)
+    log = run(requests, engine(2, pages=350, page_size=1, order=order), macro=macro)
+    entered, driven_out = entry_of_c(log)
+    assert (entered, driven_out[0]) == (141, (141, "b"))
+
+
 class Checked(Scheduler):
     """A scheduler that looks at its own plans: each that is driven out makes room for who is admitted next."""
 
     seen: Counter[str]
 
     def plan(self, now):
-        before, waiting = len(self.log.events) // 32, self.waiting.count
+        before, waiting = len(self.log.events) // 32, self.state.waiting.count
         batch = super().plan(now)
         events = [(kind, who) for _, kind, who, _ in self.log.event_table()[before:] if kind in (PREEMPTED, ADMITTED)]
         if batch.preempted:
@@ -136,7 +147,7 @@ class Checked(Scheduler):
                 assert events[place + 1][0] == ADMITTED, "somebody left for nobody"
                 assert events[place + 1][1] != who
                 self.seen["driven out"] += 1
-        self.seen["kept"] += bool(batch.refused and waiting and len(self.running) == self.most_active)
+        self.seen["kept"] += bool(batch.refused and waiting and len(self.state.running) == self.state.most_active)
         return batch
 
 
@@ -179,6 +190,7 @@ def crowds(draw):
     return requests
 
 
+@pytest.mark.slow
 @given(
     requests=crowds(),
     slots=st.sampled_from([2, 2, 3, 4]),
@@ -205,7 +217,7 @@ def test_whoever_is_driven_out_makes_room_or_stays(
         policy = Policy(build(*order, 3), deepcopy(rule), victims.build(victim, {}, 3))
         by_slot = {"preempt_for_slot": True} if order[0] == "priority" else {}
         settings = {"slots": slots, "token_budget": 45, "chunked": chunked} | mode | limits | by_slot
-        scheduler = Checked(policy, pool, **settings)
+        scheduler = Checked(policy, pool, EngineConfig(**settings))
         scheduler.seen = seen
         cost = Affine(base=5, per_sequence=0.7, per_context_token=0.13, per_prefill_token=1.1)
         return run(requests, scheduler, cost, macro=macro)

@@ -13,6 +13,7 @@ from policies.registry import build, victim
 from sim.accounting.frames import steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Roofline, Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
@@ -60,7 +61,7 @@ class Scenario:
         self.pools.append(made)
         options = {"srpt": {"preemptive": True}, "longest_prefix": {"unit": 20}}.get(self.policy, {})
         policy = Policy(build(self.policy, options, seed=3), self.admission, victim(self.policy))
-        return Scheduler(policy, made, slots=self.slots, token_budget=self.budget, **self.modes)
+        return Scheduler(policy, made, EngineConfig(slots=self.slots, token_budget=self.budget, **self.modes))
 
     def run(self, macro=True, pool=PrefixPool):
         return run(self.requests, self.scheduler(pool), self.cost, macro)
@@ -127,6 +128,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
     )
 
 
+@pytest.mark.slow
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = scenario.run(macro=True), scenario.run(macro=False)
@@ -140,6 +142,7 @@ def test_macro_steps_change_nothing(scenario):
     assert steps_frame(fast).equals(steps_frame(slow))
 
 
+@pytest.mark.slow
 @given(scenarios())
 def test_every_account_adds_up(scenario):
     log = scenario.run()
@@ -177,12 +180,12 @@ def test_nor_in_a_cache_that_is_warm():
     tokens = tuple(range(64))
     left = PrefixPool(100, 16)
     mine = [Request("1", 0, 64, 2, tenant="a", tokens=tokens)]
-    run(mine, Scheduler(Policy(build("fcfs", {}, 0)), left, slots=1, token_budget=64))
+    run(mine, Scheduler(Policy(build("fcfs", {}, 0)), left, EngineConfig(slots=1, token_budget=64)))
     for tenant, hits in (("a", 48), ("b", 0)):
         pool = PrefixPool(100, 16)
         pool.warm(left.contents())
         again = [Request("1", 0, 64, 2, tenant=tenant, tokens=tokens)]
-        log = run(again, Scheduler(Policy(build("fcfs", {}, 0)), pool, slots=1, token_budget=64))
+        log = run(again, Scheduler(Policy(build("fcfs", {}, 0)), pool, EngineConfig(slots=1, token_budget=64)))
         assert summary(log)["tokens"]["cached"] == hits
 
 
@@ -195,5 +198,5 @@ def test_no_name_of_a_tenant_opens_the_pages_of_another(pair):
         Request("1", 0, 32, 1, tenant=tenant, adapter=adapter, tokens=tokens),
         Request("2", 9, 32, 1, tenant=other, adapter=another, tokens=tokens),
     ]
-    log = run(requests, Scheduler(Policy(build("fcfs", {}, 0)), pool, slots=1, token_budget=64))
+    log = run(requests, Scheduler(Policy(build("fcfs", {}, 0)), pool, EngineConfig(slots=1, token_budget=64)))
     assert summary(log)["cache"]["hit_tokens"] == 0

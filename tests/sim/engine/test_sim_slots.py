@@ -9,6 +9,7 @@ from policies.sjf import ShortestJobFirst
 from sim.accounting.frames import steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
+from sim.engine.config import EngineConfig
 from sim.engine.static import StaticScheduler
 from sim.memory.pool import PagePool
 from sim.policy.base import Optimistic, Policy
@@ -134,8 +135,9 @@ def test_a_closed_batch_reserves():
     # 16 positions in pages of 4; a may hold 4 + 6 - 1 = 9 (3 pages), b 4 + 2 - 1 = 5 (2): b has to wait for a.
     log = run([job("a", 6, prompt=4), job("b", 2, prompt=4)], static_engine(slots=2, pages=4, page_size=4))
     assert times(log, "admitted") == {"a": 0, "b": 6}
+    policy = Policy(ShortestJobFirst(), Optimistic())
     with pytest.raises(ValueError, match="needs an admission rule that reserves"):
-        StaticScheduler(Policy(engine(slots=1).order, Optimistic()), PagePool(1, 1), slots=1)
+        StaticScheduler(policy, PagePool(1, 1), EngineConfig(slots=1, token_budget=1))
 
 
 @pytest.mark.parametrize(

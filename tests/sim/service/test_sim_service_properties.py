@@ -13,6 +13,7 @@ from policies.registry import build
 from sim.accounting.frames import journeys_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.log.events import Kind
@@ -59,12 +60,16 @@ class Story:
     def engine(self, slots, pages, budget):
         order = build(*self.order, seed=0)
         if self.mode == "static":
-            return StaticScheduler(Policy(order, Reserve()), PagePool(pages, 4), slots=slots, queue_limit=6)
+            return StaticScheduler(
+                Policy(order, Reserve()), PagePool(pages, 4), EngineConfig(slots=slots, token_budget=1, queue_limit=6)
+            )
         modes = {"depth 2": {"depth": 2}, "late": {"evict": "after"}, "swap": {"swap": True}}.get(self.mode, {})
         admission = {"reserve": Reserve, "ratio": Ratio, "quantile": Quantile}.get(self.mode, Optimistic)()
         plain = self.share is None or self.mode in ("swap", "reserve")
         pool = PagePool(pages, 4) if plain else PrefixPool(pages, 4, self.share)
-        return Scheduler(Policy(order, admission), pool, slots=slots, token_budget=budget, queue_limit=6, **modes)
+        return Scheduler(
+            Policy(order, admission), pool, EngineConfig(slots=slots, token_budget=budget, queue_limit=6, **modes)
+        )
 
     def senders(self):
         """The clients, and how many of the requests they have not sent in the end."""

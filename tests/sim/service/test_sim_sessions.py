@@ -10,6 +10,7 @@ from sim_stories import engine, run, times, values
 from policies.fcfs import FirstComeFirstServed
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
+from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
@@ -27,7 +28,9 @@ def turn(name, output, prompt=1, arrival=0, think=None, **said):
 
 def cached(size=4, pages=100, slots=4):
     """An engine that finds prefixes."""
-    return Scheduler(Policy(FirstComeFirstServed()), PrefixPool(pages, size), slots=slots, token_budget=1000)
+    return Scheduler(
+        Policy(FirstComeFirstServed()), PrefixPool(pages, size), EngineConfig(slots=slots, token_budget=1000)
+    )
 
 
 def test_a_turn_is_sent_when_its_client_has_thought_about_the_answer():
@@ -139,7 +142,9 @@ def test_macro_steps_change_nothing_and_every_turn_is_accounted_for(sessions, de
 
     def outcome(macro):
         pool = PagePool(400, 4) if share is None else PrefixPool(400, 4, share)
-        scheduler = Scheduler(Policy(FirstComeFirstServed()), pool, slots=slots, token_budget=32, depth=depth)
+        scheduler = Scheduler(
+            Policy(FirstComeFirstServed()), pool, EngineConfig(slots=slots, token_budget=32, depth=depth)
+        )
         clients = Sessions(conversations(requests, 4, prepend=True))
         return run(clients, scheduler, Unit(7), macro=macro), clients.counts
 

@@ -54,7 +54,7 @@ def test_a_seed_of_it_is_that_run() -> None:
     scenario = slotstep.parse({**BUSY, "seed": 7})
     found = replicate(scenario, ["fcfs"], seeds=3, jobs=1)
     assert found.seeds == (7, 8, 9)
-    second = slotstep.parse({**BUSY, "seed": 8}).run()
+    second = slotstep.run(slotstep.parse({**BUSY, "seed": 8}))
     for metric in METRICS:
         if metric.latency:
             mine = metric.of_run(found.runs["fcfs"][1])
@@ -65,9 +65,9 @@ def test_an_unstable_policy_is_called_so_wherever_its_numbers_are(capsys: pytest
     scenario = slotstep.parse({**BUSY, "workload": {"synthetic": {**BUSY["workload"]["synthetic"], "output": 60}}})
     content = replications_json(replicate(scenario, ["fcfs"], seeds=2, jobs=1))
     assert content["policies"]["fcfs"]["unstable_runs"] == 2
-    assert scenario.run().summary["queue_grows"] is True
+    assert slotstep.run(scenario).summary["queue_grows"] is True
     calm = {"synthetic": {**BUSY["workload"]["synthetic"], "output": 10}}
-    assert slotstep.parse({**BUSY, "workload": calm}).run().summary["queue_grows"] is False
+    assert slotstep.run(slotstep.parse({**BUSY, "workload": calm})).summary["queue_grows"] is False
     with pytest.raises(SystemExit):
         main(
             [
@@ -84,14 +84,14 @@ def test_an_unstable_policy_is_called_so_wherever_its_numbers_are(capsys: pytest
 
 def test_a_closed_loop_has_no_queue_that_could_grow() -> None:
     closed = slotstep.parse({**BUSY, "clients": {"closed": {"clients": 50}}})
-    assert closed.run().summary["queue_grows"] is None
+    assert slotstep.run(closed).summary["queue_grows"] is None
 
 
 def test_a_way_to_the_engine_is_no_wait_at_the_client() -> None:
     calm = {"synthetic": {**BUSY["workload"]["synthetic"], "output": 10}}
     delayed = slotstep.parse({**BUSY, "workload": calm, "clients": {"delay": "1s"}})
-    assert delayed.run().summary["queue_grows"] is False
-    windowed = slotstep.parse({**BUSY, "clients": {"window": 1}}).run()
+    assert slotstep.run(delayed).summary["queue_grows"] is False
+    windowed = slotstep.run(slotstep.parse({**BUSY, "clients": {"window": 1}}))
     assert windowed.summary["wait_s"]["max"] == 0
     assert windowed.summary["queue_grows"] is True
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from rules import Rules
 
 from sim.engine.scheduler import Scheduler
+from sim.engine.state import EngineState
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic
@@ -43,6 +44,7 @@ def backwards(line):
     return line | turned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_decision_of_the_engine_is_ours_in_whatever_order_it_writes_a_set(data, name):
     case, log = files(data, name)
@@ -78,21 +80,26 @@ def test_the_rules_alone_explain_the_log(data, name):
 # ---------------------------------------------------------------- what the cases would notice
 
 
+def reconfigure(scheduler, **settings):
+    scheduler.config = scheduler.state.config = replace(scheduler.config, **settings)
+
+
 def each_has_the_budget_for_itself(patch, scheduler):
     def give(self, batch, seq, tokens):
         before = batch.budget
         original(self, batch, seq, tokens)
         batch.budget = before
 
-    original = Scheduler.give
-    patch.setattr(Scheduler, "give", give)
+    original = EngineState.give
+    patch.setattr(EngineState, "give", give)
 
 
 def running_ones_in_reverse(patch, scheduler):
     def continue_running(self, batch):
-        self.running = dict(reversed(self.running.items()))
+        state = self.state
+        state.running = dict(reversed(state.running.items()))
         self.continue_in_order(batch)
-        self.running = dict(sorted(self.running.items()))
+        state.running = dict(sorted(state.running.items()))
 
     patch.setattr(Scheduler, "continue_running", continue_running)
 
@@ -107,19 +114,19 @@ def admissions_after_a_preemption(patch, scheduler):
 
 
 def whole_prompts_only(patch, scheduler):
-    scheduler.chunked = False
+    reconfigure(scheduler, chunked=False)
 
 
 def the_threshold_for_one_alone(patch, scheduler):
-    patch.setattr(Scheduler, "limit", lambda self: self.chunk_limit or self.token_budget)
+    patch.setattr(EngineState, "chunk_limit", lambda self: self.config.chunk_limit or self.config.token_budget)
 
 
 def the_gate_for_the_chunk_only(patch, scheduler):
-    scheduler.admission = Optimistic(whole=False, watermark=scheduler.admission.watermark)
+    scheduler.state.admission = Optimistic(whole=False, watermark=scheduler.state.admission.watermark)
 
 
 def no_watermark(patch, scheduler):
-    scheduler.admission = Optimistic(whole=scheduler.admission.whole)
+    scheduler.state.admission = Optimistic(whole=scheduler.state.admission.whole)
 
 
 def a_slot_for_the_next_token(patch, scheduler):
@@ -131,15 +138,17 @@ def the_first_in_running_is_the_victim(patch, scheduler):
         def choose(self, running, *_):
             return next(iter(running.values()))
 
-    scheduler.victim = First()
+    scheduler.state.victim = First()
 
 
 def the_preempted_to_the_end_of_the_line(patch, scheduler):
-    scheduler.order.push_back = scheduler.order.push
+    order = scheduler.policy.order
+    order.push_back = order.push
 
 
 def priority_preempts_for_a_slot(patch, scheduler):
-    scheduler.preempt_for_slot = True
+    reconfigure(scheduler, preempt_for_slot=True)
+    scheduler.state.takes_slots = True
 
 
 def nothing_left_to_compute(patch, scheduler):
@@ -161,7 +170,7 @@ def pages_freed_head_first(patch, scheduler):
 
 
 def results_before_the_next_plan(patch, scheduler):
-    scheduler.depth = 1
+    reconfigure(scheduler, depth=1)
 
 
 BREAKS = {
@@ -183,6 +192,7 @@ BREAKS = {
 SMALL = [name for name in CASES if not name.startswith("vi")] + ["vi_prio_cache", "vi_prio_mem", "vi_prio_seqs2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", BREAKS)
 def test_breaking_any_rule_makes_a_case_fail(data, rule, monkeypatch):
     noticed = []

@@ -10,7 +10,8 @@ import slotstep
 from slotstep.cli import app
 from slotstep.experiments.sweeps import grid
 from slotstep.experiments.sweeps.sweep import name_of
-from slotstep.scenario import document, size_limits
+from slotstep.runs import size_limits
+from slotstep.scenario import document
 from traces.errors import BadInput
 
 TINY = {"workload": {"requests": [{"prompt": 10, "output": 10}]}, "cost": {"unit": "6ms"}}
@@ -19,7 +20,7 @@ TINY = {"workload": {"requests": [{"prompt": 10, "output": 10}]}, "cost": {"unit
 def refused(mapping):
     """The one line in which a scenario is refused, when it is read or when it runs."""
     with pytest.raises(BadInput) as found:
-        slotstep.parse(mapping).run()
+        slotstep.run(slotstep.parse(mapping))
     assert "\n" not in str(found.value)
     return str(found.value)
 
@@ -35,7 +36,7 @@ def test_an_output_of_two_thousand_million_tokens_is_refused_where_it_would_run(
         "scenario: workload: the output of request 1 is 2,000,000,000 tokens, and each is a step; "
         "expected at most 30,000,000, or --yes (in Python allow_large=True)"
     )
-    assert slotstep.parse(asked).run().summary["requests"]["rejected"] == 1  # it does not fit into 8192 pages
+    assert slotstep.run(slotstep.parse(asked)).summary["requests"]["rejected"] == 1  # it does not fit into 8192 pages
 
 
 def test_pages_of_a_thousand_million_tokens_are_refused_before_there_is_a_pool():
@@ -45,13 +46,18 @@ def test_pages_of_a_thousand_million_tokens_are_refused_before_there_is_a_pool()
     assert "1,000,000,000" in refused({**TINY, "cluster": {"replicas": groups}})
 
 
+def test_replicas_are_counted_before_they_are_made():
+    for many in (10**9, [{"count": 1}, {"count": 10**9}]):
+        assert "replicas; expected at most 1,024" in refused({**TINY, "cluster": {"replicas": many}})
+
+
 def test_a_thousand_million_pages_are_no_work():
-    assert slotstep.parse({**TINY, "engine": {"pages": 10**9}}).run().summary["requests"]["finished"] == 1
+    assert slotstep.run(slotstep.parse({**TINY, "engine": {"pages": 10**9}})).summary["requests"]["finished"] == 1
 
 
 def test_a_page_may_be_a_million_tokens_long_and_the_run_is_that_of_any_page_it_fits_in():
     wide, narrow = (
-        slotstep.parse({**TINY, "engine": {"page_size": size, "pages": 4}}).run().summary["makespan_s"]
+        slotstep.run(slotstep.parse({**TINY, "engine": {"page_size": size, "pages": 4}})).summary["makespan_s"]
         for size in (2**20, 32)
     )
     assert wide == narrow == 0.06
@@ -120,8 +126,8 @@ def test_steps_of_a_run_are_bounded_where_they_are_not_known_before(monkeypatch)
     one_by_one = [{"output": 600, "arrival": f"{place}s"} for place in range(4)]
     mapping = {"workload": {"requests": one_by_one}, "cost": {"unit": "1ms"}}
     assert "expected at most 1,000, or --yes" in refused(mapping)
-    assert slotstep.parse(mapping, allow_large=True).run().summary["steps"] == 2400
-    assert slotstep.parse(mapping).run(allow_large=True).summary["steps"] == 2400
+    assert slotstep.run(slotstep.parse(mapping, allow_large=True)).summary["steps"] == 2400
+    assert slotstep.run(slotstep.parse(mapping), allow_large=True).summary["steps"] == 2400
 
 
 def test_a_run_does_not_go_on_after_146_years():
@@ -137,6 +143,7 @@ ALIASES = "a: &a [1, 2]\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_aliases_that_stand_for_more_than_anybody_wrote_are_refused(tmp_path):
     file = tmp_path / "aliases.yaml"
     file.write_text(ALIASES)
@@ -193,5 +200,5 @@ def test_every_command_refuses_what_is_too_large_and_yes_lets_it_run(command, tm
 
 def test_a_scenario_keeps_its_permission():
     allowed = slotstep.parse(TINY, allow_large=True)
-    assert slotstep.parse(allowed.resolved()).allow_large
+    assert slotstep.parse(slotstep.resolved(allowed)).allow_large
     assert not slotstep.parse(TINY).allow_large

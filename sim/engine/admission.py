@@ -1,0 +1,164 @@
+"""Admission: who of the queue enters the running batch in the step being planned.
+
+`admit_waiting` is the pass over the queue. `enter` checks one sequence against prefix hits, token budget and memory,
+and admits it, perhaps in place of a victim (displacement). `admit` books the admission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sim.engine.batch import Batch
+from sim.engine.preemption import preempt
+from sim.engine.state import EngineState
+from sim.log.events import ADMITTED, BLOCKED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
+from sim.request import Nanoseconds, Page, Sequence
+
+
+def admit_waiting(state: EngineState, batch: Batch) -> Reason:
+    """Admit in the policy's order while there are a slot, budget and memory; returns why the pass ended.
+
+    The first sequence that cannot enter ends it. NO_DEMAND: nobody waits, or all slots are taken.
+    """
+    limit = state.chunk_limit()
+    step = state.decoders.step
+    if not state.running:
+        state.admission.idle(step)
+    elif step < state.closed_until:
+        return LIMITED
+    while state.waiting.count:
+        if len(state.running) >= state.most_active:
+            if state.takes_slots and take_slot(state, batch, limit):
+                continue
+            return LIMITED if state.most_active < state.config.slots else NO_DEMAND
+        if not batch.budget:
+            return NO_BUDGET
+        seq = state.order.head(batch.planned, step)
+        if seq is None:
+            return LIMITED
+        obstacle = enter(state, seq, batch, limit)
+        if obstacle is not None:
+            return obstacle
+    return NO_DEMAND
+
+
+def enter(
+    state: EngineState, seq: Sequence, batch: Batch, limit: int, victim: Sequence | None = None
+) -> Reason | None:
+    """Admit the head of the queue, in place of the victim if there is one; or return why neither happens."""
+    found: list[Page] = []
+    if state.pool.remembers and not seq.computed:
+        batch.found = found = state.pool.find(seq)
+    start = seq.computed + len(found) * state.pool.page_size
+    wanted = min(seq.known - start, limit)
+    tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
+    config = state.config
+    if not tokens or (tokens < wanted <= config.token_budget and not config.chunked):
+        return NO_BUDGET
+    seq.behind = start + tokens < seq.known
+    if not has_memory_for(state, seq, found, start + tokens, victim, batch):
+        batch.refused = True
+        return BLOCKED if state.waiting.smallest_need() <= state.pool.free else NO_MEMORY
+    batch.found = None
+    if victim is not None:
+        batch.budget += preempt(state, victim, batch)
+    admit(state, seq, found, batch)
+    state.give(batch, seq, tokens)
+    return None
+
+
+def take_slot(state: EngineState, batch: Batch, limit: int) -> bool:
+    """Let the head of the queue take the slot of a victim that leaves for it: both happen, or neither."""
+    head = state.order.head(batch.planned, state.decoders.step)
+    if head is None or head.last_step >= state.log.steps:  # nobody, or displaced with a token in flight
+        return False
+    victim = displaced(state, head, batch.planned)
+    return victim is not None and enter(state, head, batch, limit, victim) is None
+
+
+def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence | None:
+    """Who would have to leave for the head: the victim, if less urgent; or whom the order names; None: nobody."""
+    step = state.decoders.step
+    if not state.config.preempt_for_slot:
+        return state.order.displaced(head, state.running.values(), now, step)
+    victim = state.victim.choose(state.running, step)
+    return None if victim.over or head.request.priority >= victim.request.priority else victim
+
+
+def has_memory_for(
+    state: EngineState, seq: Sequence, found: list[Page], computed: int, victim: Sequence | None, batch: Batch
+) -> bool:
+    """Whether the pages a sequence needs, but for those found in use, are free and the admission rule allows it.
+
+    computed  positions it will have after its first step
+    victim    counted as if it had left already, with its part of the step
+    """
+    pool, admission = state.pool, state.admission
+    needs = pool.pages_for(admission.positions(seq, computed))
+    free, to_come = pool.free, state.reach - state.computed
+    others: Collection[Sequence] = state.running.values()
+    given_back: dict[Page, None] = {}
+    if victim is not None:
+        others = [other for other in others if other is not victim]
+        given_back = {page: None for page in victim.table if page.holders == 1}
+        has = state.decoders.computed(victim) if victim.decoding else victim.computed
+        to_come -= victim.most - has
+        held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages
+        free += held - len(victim.table) + len(given_back)
+    if found:
+        needs -= sum(page.holders > 0 and page not in given_back for page in found)
+    if not others:
+        return needs <= free
+    step = state.decoders.step
+    needs += admission.spare(pool, to_come, step)
+    return needs <= free and admission.allows(seq, others, pool, step)
+
+
+def admit(state: EngineState, seq: Sequence, found: list[Page], batch: Batch) -> None:
+    """Give a waiting sequence a slot and the pages found, and under a reserving rule all its pages."""
+    assert seq.last_step < state.log.steps, "admitted with a token in flight"
+    state.waiting.pop(seq)
+    restore(state, seq, found)
+    if not state.on_demand:
+        seq.pages = seq.needs
+        state.pool.take(seq.pages)
+    step = state.decoders.step
+    state.reach += seq.most
+    seq.entered = step
+    seq.serial = state.admissions
+    state.admissions += 1
+    state.running[seq.serial] = state.catching_up[seq.serial] = seq
+    state.closed_until = step + state.config.admit_every
+    if state.config.contiguous:
+        batch.copied += splice(state, seq)
+    state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
+    if state.order.counts_service:
+        state.order.admitted(seq, step)
+
+
+def restore(state: EngineState, seq: Sequence, found: list[Page]) -> None:
+    """Give an admitted sequence the positions that need no computing: cached, on the host, or sent along."""
+    pool = state.pool
+    if pool.use is not None and not seq.computed:
+        if seq.entered < 0:
+            pool.use.queried += seq.known
+        else:
+            pool.use.requeried += seq.known
+    if found:
+        pool.claim(seq, found)
+        seq.computed = len(found) * pool.page_size
+    elif seq.computed:
+        if seq.entered >= 0:
+            state.swapping += seq.computed
+        state.fill(pool.pages_for(seq.computed))
+    state.computed += seq.computed
+
+
+def splice(state: EngineState, seq: Sequence) -> int:
+    """Positions copied to bring a sequence into the contiguous cache: its prompt, or all when its rows grow."""
+    if len(state.running) == 1:
+        state.width = 0
+    if seq.most <= state.width:
+        return seq.known
+    state.width = seq.most
+    return len(state.running) * state.width

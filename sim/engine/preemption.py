@@ -1,0 +1,37 @@
+"""Preemption: a running sequence gives up its slot and its pages, and returns to the queue."""
+
+from __future__ import annotations
+
+from sim.engine.batch import Batch
+from sim.engine.state import EngineState
+from sim.log.events import PREEMPTED
+from sim.request import Sequence
+
+
+def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
+    """Free the victim's slot and pages; returns the tokens that the step no longer computes for it.
+
+    It is recomputed or swapped out. One that is over waits only for its last token, or, with late eviction, leaves.
+    """
+    step, now = state.decoders.step, batch.planned
+    tokens = batch.withdraw(victim)
+    if victim.decoding:
+        state.stop_decoding(victim)
+    if state.pool.remembers:
+        state.keep_pages(victim, tokens)
+    state.leave(victim, victim.computed + tokens)
+    if victim.over and state.evict_late:
+        state.riding.remove(victim)
+        state.release(victim, now)
+        return tokens
+    stay = ((seq.generated(step), seq.request.max_output) for seq in state.running.values())
+    state.admission.retracted(stay, step)
+    victim.peak = max(victim.peak, victim.computed)
+    swap = state.config.swap
+    state.log.event(now, PREEMPTED, victim.index, 0 if victim.over or swap else victim.computed)
+    if swap:
+        state.swapping += victim.computed
+    else:
+        victim.computed = 0
+    state.waiting.push_back(victim, state.needs(victim), now, step)
+    return tokens
