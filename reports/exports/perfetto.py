@@ -58,8 +58,8 @@ def _of_stay(stay: Any, run: Run, process: int) -> Iterator[Event]:
     done = end if pd.isna(stay.completed_ns) else int(stay.completed_ns)
     first = done if pd.isna(stay.first_token_ns) else min(int(stay.first_token_ns), done)
     place = {"pid": process, "tid": int(stay.slot) + 1}
-    told = {"tenant": stay.tenant, "status": stay.status}
-    yield {"ph": "X", "name": stay.id, "cat": "request", **_when(begin, end, run.begin), **place, "args": told}
+    arguments = {"tenant": stay.tenant, "status": stay.status}
+    yield {"ph": "X", "name": stay.id, "cat": "request", **_when(begin, end, run.begin), **place, "args": arguments}
     for name, start, stop in (("prefill", begin, first), ("decode", first, done), ("held", done, end)):
         if stop > start:
             yield {"ph": "X", "name": name, "cat": "phase", **_when(start, stop, run.begin), **place, "args": {}}

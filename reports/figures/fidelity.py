@@ -44,12 +44,12 @@ def quantiles(axes: Axes, title: str, remark: str, pairs: pd.DataFrame, metric: 
     if known.empty:
         no_samples(axes)
         return
-    truth, said = (np.quantile(known[column].to_numpy(np.float64), SHARES) for column in columns)
-    least, most = min(truth[0], said[0]), max(truth[-1], said[-1])
+    measured, predicted = (np.quantile(known[column].to_numpy(np.float64), SHARES) for column in columns)
+    least, most = min(measured[0], predicted[0]), max(measured[-1], predicted[-1])
     axes.plot([least, most], [least, most], color=style.EDGE, linewidth=1.0)
     bulk = SHARES <= 0.99
-    axes.plot(truth[bulk], said[bulk], ".", color=style.COLOURS[0], markersize=4)
-    axes.plot(truth[~bulk], said[~bulk], "o", color=style.COLOURS[1], markersize=4, fillstyle="none")
+    axes.plot(measured[bulk], predicted[bulk], ".", color=style.COLOURS[0], markersize=4)
+    axes.plot(measured[~bulk], predicted[~bulk], "o", color=style.COLOURS[1], markersize=4, fillstyle="none")
     axes.set_xlabel("measured, s", fontsize=style.SMALL, color=style.STRONG)
     axes.set_ylabel("predicted, s", fontsize=style.SMALL, color=style.STRONG)
 

@@ -17,7 +17,7 @@ _COLOUR = {row.key: row.colour for row in ledger_rows.ROWS}
 class StayPart:
     """A part of a stay: its key in style sheets, its label in legends, its colours on a light background.
 
-    `second` is the colour of every other stay of a slot, so that neighbours can be told apart without edges.
+    `second` is the colour of every other stay of a slot, so that neighbours can be distinguished without edges.
     """
 
     key: str
@@ -43,11 +43,11 @@ def part_of(status: str) -> StayPart:
 
 def remark(occupancy: float | None, slots: int, shown_ns: int, span_ns: int, drawn: int, stays: int) -> str:
     """The occupancy, if known, and what a timeline leaves out: slots, time (`shown_ns` of `span_ns`), stays."""
-    said = [] if occupancy is None else [f"occupancy {percent(occupancy)}"]
+    parts = [] if occupancy is None else [f"occupancy {percent(occupancy)}"]
     if slots > MOST_SLOTS:
-        said.append(f"first {MOST_SLOTS} of {slots:,} slots")
+        parts.append(f"first {MOST_SLOTS} of {slots:,} slots")
     if shown_ns < span_ns:
-        said.append(f"first {duration(shown_ns / 1e9)} of {duration(span_ns / 1e9)}")
+        parts.append(f"first {duration(shown_ns / 1e9)} of {duration(span_ns / 1e9)}")
     if drawn < stays:
-        said.append(f"{drawn:,} of {stays:,} stays drawn")
-    return ", ".join(said)
+        parts.append(f"{drawn:,} of {stays:,} stays drawn")
+    return ", ".join(parts)

@@ -40,32 +40,33 @@ def cards(runs: Sequence[Run]) -> list[Card]:
         if set(comparison.cells) != {ABSENT}
     ]
     return [
-        Card(comparison.metric.subject, *_told(comparison, [run.name for run in runs])) for comparison in compared
+        Card(comparison.metric.subject, *_value_and_rest(comparison, [run.name for run in runs]))
+        for comparison in compared
     ]
 
 
-def _told(comparison: MetricComparison, names: Sequence[str]) -> tuple[str, str]:
+def _value_and_rest(comparison: MetricComparison, names: Sequence[str]) -> tuple[str, str]:
     metric, values = comparison.metric, comparison.values
-    told = [written(metric, value) for value in values]
+    texts = [written(metric, value) for value in values]
     if len(names) == 1:
-        return told[0], ""
+        return texts[0], ""
     if not comparison.best:
-        return told[0], "equal for all" if comparison.all_equal else ""
+        return texts[0], "equal for all" if comparison.all_equal else ""
     place = min(comparison.best)
-    rest = ", ".join(f"{name} {told[i]}" for i, name in enumerate(names) if i not in comparison.best)
-    return told[place], f"best: {', '.join(names[i] for i in sorted(comparison.best))}; {rest}"
+    rest = ", ".join(f"{name} {texts[i]}" for i, name in enumerate(names) if i not in comparison.best)
+    return texts[place], f"best: {', '.join(names[i] for i in sorted(comparison.best))}; {rest}"
 
 
 def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
     """A sentence per run on the use of its slots; the comparison of runs, or the throughput of a single one."""
-    said = [_slots(run, len(runs) > 1) for run in runs]
-    if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in said}) == 1:
-        said = [f"All policies: {said[0].partition(': ')[2]}"]
+    found = [_slots(run, len(runs) > 1) for run in runs]
+    if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in found}) == 1:
+        found = [f"All policies: {found[0].partition(': ')[2]}"]
     if len(runs) == 1:
-        return said, [_throughput(runs[0])]
+        return found, [_throughput(runs[0])]
     caveats = {sentence.partition(": ")[2] for run in runs for sentence in sentences([run.summary])}
     whole = sentences([run.summary for run in runs])
-    return said, [sentence for sentence in whole if sentence.partition(": ")[2] not in caveats]
+    return found, [sentence for sentence in whole if sentence.partition(": ")[2] not in caveats]
 
 
 def _slots(run: Run, several: bool) -> str:
@@ -96,35 +97,37 @@ def _throughput(run: Run) -> str:
 
 def warnings(runs: Sequence[Run]) -> list[str]:
     """What the numbers leave out or assume: each sentence once, with the names of its runs if not all share it."""
-    said: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for run in runs:
         for sentence in _of(run):
-            said.setdefault(sentence, []).append(run.name)
+            found.setdefault(sentence, []).append(run.name)
     everyone = len(runs)
     return [
-        sentence if len(names) == everyone else f"{', '.join(names)}: {sentence}" for sentence, names in said.items()
+        sentence if len(names) == everyone else f"{', '.join(names)}: {sentence}" for sentence, names in found.items()
     ]
 
 
 def _of(run: Run) -> list[str]:
     summary = run.summary
-    said = [str(remark) for remark in summary["remarks"]]
-    said += [sentence.partition(": ")[2] for sentence in sentences([summary])]
+    found = [str(remark) for remark in summary["remarks"]]
+    found += [sentence.partition(": ")[2] for sentence in sentences([summary])]
     if summary["tokens"]["lost"]:
-        said.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
+        found.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
     for profile in run.profiles:
         beyond = profile["extrapolated"]
         if beyond is None:
-            said.append(
-                f"What the profile {profile['name']} was measured on is not known: its cost may be a guess here."
+            found.append(
+                f"What the profile {profile['name']} was measured on is not known, so costs may be extrapolated."
             )
         elif beyond["any"]:
-            said.append(
+            found.append(
                 f"{percent(beyond['any'])} of the steps lie beyond what the profile {profile['name']} measured."
             )
     if summary["attainment"] is None:
-        said.append("The scenario sets no objectives, so attainment and goodput are not defined.")
+        found.append("The scenario sets no objectives, so attainment and goodput are not defined.")
     if summary["requests"]["finished"] < 100:
-        said.append(f"Only {summary['requests']['finished']:,} requests finished: a p99 is one of the largest few.")
-    said.append(f"One run with seed {summary['seed']}: differences may be chance; replications say how large.")
-    return said
+        found.append(f"Only {summary['requests']['finished']:,} requests finished: a p99 is one of the largest few.")
+    found.append(
+        f"One run with seed {summary['seed']}: differences may be due to chance; several seeds show how much."
+    )
+    return found

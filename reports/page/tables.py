@@ -178,9 +178,9 @@ def fairness_of(runs: Sequence[Run]) -> Table:
 
 def facts(runs: Sequence[Run]) -> Table:
     """The facts of each run in words, a column per run."""
-    told = [dict(run_facts.facts(run.summary)) for run in runs]
-    names = dict.fromkeys(name for one in told for name in one)
-    found = [[word(name), *(word(one.get(name, ABSENT)) for one in told)] for name in names]
+    by_run = [dict(run_facts.facts(run.summary)) for run in runs]
+    names = dict.fromkeys(name for one in by_run for name in one)
+    found = [[word(name), *(word(one.get(name, ABSENT)) for one in by_run)] for name in names]
     return Table("In numbers", ["", *(run.name for run in runs)], found)
 
 

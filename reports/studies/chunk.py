@@ -54,9 +54,9 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def lines(frame: pd.DataFrame) -> list[str]:
     """Mean TTFT and p99 ITL by arrival rate and token budget, a line each under a header."""
-    said = ["req/s  budget   mean TTFT     p99 ITL"]
+    rows = ["req/s  budget   mean TTFT     p99 ITL"]
     for (rate, budget), group in frame.groupby([RATE, BUDGET]):
         ttft, itl = 1000 * group["ttft_s_mean"].mean(), 1000 * group["itl_s_p99"].mean()
         unstable = "   unstable" if group["queue_grows"].astype(bool).any() else ""
-        said.append(f"{rate:5}  {budget:6,}  {ttft:7,.0f} ms  {itl:7.1f} ms{unstable}")
-    return said
+        rows.append(f"{rate:5}  {budget:6,}  {ttft:7,.0f} ms  {itl:7.1f} ms{unstable}")
+    return rows

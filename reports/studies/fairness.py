@@ -60,11 +60,11 @@ def draw(frame: pd.DataFrame) -> Figure:
 def lines(frame: pd.DataFrame) -> list[str]:
     """Mean and p99 TTFT of each tenant, a line per policy."""
     found = waits(frame)
-    said = []
+    rows = []
     for policy in dict.fromkeys(key[0] for key in found):
         parts = []
         for tenant in dict.fromkeys(key[1] for key in found):
             middle, tail = (found[policy, tenant, statistic].value for statistic in STATISTICS)
             parts.append(f"{tenant} mean {middle:.2f} s, p99 {tail:.2f} s")
-        said.append(f"{policy:5} {'; '.join(parts)}")
-    return said
+        rows.append(f"{policy:5} {'; '.join(parts)}")
+    return rows

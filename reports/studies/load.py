@@ -42,9 +42,9 @@ def draw(frame: pd.DataFrame) -> Figure:
 def lines(frame: pd.DataFrame) -> list[str]:
     """The latencies, a line per arrival rate and policy."""
     grown = unstable(frame)
-    said = []
+    rows = []
     for key, group in frame.groupby([RATE, "policy"], sort=True):
         rate, policy = cast(tuple[float, str], key)
         parts = ", ".join(f"{title} {group[column].mean():.2f} s" for column, title in COLUMNS.items())
-        said.append(f"{rate:4} req/s {policy:5} {parts}{'  unstable' if grown[policy, rate] else ''}")
-    return said
+        rows.append(f"{rate:4} req/s {policy:5} {parts}{'  unstable' if grown[policy, rate] else ''}")
+    return rows

@@ -48,12 +48,12 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def lines(frame: pd.DataFrame) -> list[str]:
     """The ratios with their intervals, a line per policy and error."""
-    said = []
+    rows = []
     middle, tail = (multiples(frame, column) for column in COLUMNS)
     for name, each in middle.items():
         for (error, first), (_, second) in zip(each, tail[name], strict=True):
-            said.append(f"{name:16} error {error:3g}: mean E2E {shown(first)}, p99 TTFT {shown(second)} of {BASE}'s")
-    return said
+            rows.append(f"{name:16} error {error:3g}: mean E2E {shown(first)}, p99 TTFT {shown(second)} of {BASE}'s")
+    return rows
 
 
 def shown(found: Estimate) -> str:

@@ -136,13 +136,13 @@ def shares(group: pd.DataFrame, row: str) -> float:
 def lines(frame: pd.DataFrame, defeats: pd.DataFrame) -> list[str]:
     """Occupancies with theory, and for each workload in `defeats` the row that continuous batching loses most to."""
     found = occupancies(frame)
-    said = ["law and spread         static  theory  continuous (while anybody waits)"]
+    rows = ["law and spread         static  theory  continuous (while anybody waits)"]
     for _, law, at in sorted(key for key in found if key[0] == "static"):
         static, expected = found["static", law, at]
         continuous, _ = found["continuous", law, at]
-        said.append(f"{law:12} {at:7.3g}  {static.value:7.1%} {expected:7.1%} {continuous.value:9.1%}")
+        rows.append(f"{law:12} {at:7.3g}  {static.value:7.1%} {expected:7.1%} {continuous.value:9.1%}")
     for name, group in defeats[defeats["engine_batching"] == "continuous"].groupby("name"):
         lost = {row.key: shares(group, row.key) for row in ROWS if row.key not in ("decode", "prefill")}
         row = max(lost, key=lambda each: lost[each])
-        said.append(f"{name}: continuous {group['occupancy'].mean():.1%}; most is lost to {row}, {lost[row]:.1%}")
-    return said
+        rows.append(f"{name}: continuous {group['occupancy'].mean():.1%}; most is lost to {row}, {lost[row]:.1%}")
+    return rows

@@ -106,24 +106,24 @@ def sentences(content: Content) -> list[str]:
     """`h100: 17.2 req/s fcfs, 18.9 fair; bound by KV pages.` per profile, then the objectives and the confidence."""
     answers: Sequence[Content] = content["answers"]
     unit = "replicas" if content["find"] == "replicas" else "req/s"
-    said = []
+    lines = []
     for profile in dict.fromkeys(each["profile"] for each in answers):
         mine = [each for each in answers if each["profile"] == profile]
         found = ", ".join(f"{_number(content, each)} {unit} {variant_label(mine, each)}".strip() for each in mine)
         causes = dict.fromkeys(each["bound_by"] for each in mine if each["bound_by"])
         bound = f"; bound by {' and '.join(causes)}" if causes else ""
-        said.append(f"{profile or content['scenario']}: {found}{bound}.")
+        lines.append(f"{profile or content['scenario']}: {found}{bound}.")
     how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
     if content["find"] != "replicas":
         how += f", to within {100 * content['tolerance']:g}%"
     if content["held_back"]:
         how = f"counted from {SINCE[content['from']]}; {how}"
-    said.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
+    lines.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
     if content["resampled"] is not None:
-        said.append(
+        lines.append(
             f"The workload draws nothing, so each run is another draw of stretches of {content['resampled']} of it."
         )
-    return said
+    return lines
 
 
 def _number(content: Content, answer: Content) -> str:

@@ -88,8 +88,8 @@ def text(outcomes: Sequence[Outcome]) -> str:
             lines += _columns(outcome.differing)
     bad = sum(bool(outcome.differing) for outcome in outcomes)
     broken = sum(bool(outcome.broken) for outcome in outcomes)
-    said = [f"{bad} differ"] * bool(bad) + [f"{broken} broken"] * bool(broken)
-    return "\n".join([*lines, f"{counted(len(outcomes), 'check')}: {', '.join(said) or 'all as recorded'}"])
+    totals = [f"{bad} differ"] * bool(bad) + [f"{broken} broken"] * bool(broken)
+    return "\n".join([*lines, f"{counted(len(outcomes), 'check')}: {', '.join(totals) or 'all as recorded'}"])
 
 
 def counted(number: int, noun: str) -> str:

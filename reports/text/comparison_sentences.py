@@ -40,19 +40,19 @@ def sentences(runs: Sequence[Summary]) -> list[str]:
     For a single run only the last. Raises ValueError without runs.
     """
     names = labels(runs)
-    said = []
+    found = []
     if len(runs) > 1:
         compared = [comparison for metric in ENGINE_METRICS for comparison in compare([metric], runs)]
-        said += [_sentence(comparison, names) for comparison in compared if comparison.best]
+        found += [_sentence(comparison, names) for comparison in compared if comparison.best]
         pairs = [compare(pair, runs) for pair in LATENCY_METRICS]
-        said += [sentence for mean, p99 in pairs for sentence in _of_latency(mean, p99, names)]
+        found += [sentence for mean, p99 in pairs for sentence in _of_latency(mean, p99, names)]
         everything = compared + [comparison for pair in pairs for comparison in pair]
         equal = [c.metric.subject for c in everything if c.all_equal and c.cells[0] != ABSENT]
         if equal:
-            said.append(f"Equal for all: {', '.join(equal)}.")
-        said += _complete(runs, names)
+            found.append(f"Equal for all: {', '.join(equal)}.")
+        found += _complete(runs, names)
     return (
-        said
+        found
         + _since(runs, names)
         + _predictors(runs, names)
         + _unlike(runs, names)
@@ -66,13 +66,13 @@ def _of_latency(mean: MetricComparison, p99: MetricComparison, names: Sequence[s
     if len(mean.best) != 1:
         return [_sentence(comparison, names) for comparison in (mean, p99) if comparison.best]
     (winner,) = mean.best
-    said = _sentence(mean, names)
+    found = _sentence(mean, names)
     if p99.best == mean.best:
-        return [f"{said.removesuffix('.')}; its p99 is the lowest too: {_standing(p99, names)}."]
+        return [f"{found.removesuffix('.')}; its p99 is the lowest too: {_standing(p99, names)}."]
     if winner != 0:
         its = relation(p99.metric, p99.values[winner], p99.values[0], names[0])
-        said = f"{said.removesuffix('.')}; its p99 is {its}."
-    return [said, _sentence(p99, names)] if p99.best else [said]
+        found = f"{found.removesuffix('.')}; its p99 is {its}."
+    return [found, _sentence(p99, names)] if p99.best else [found]
 
 
 def _sentence(comparison: MetricComparison, names: Sequence[str]) -> str:
@@ -164,11 +164,11 @@ def _left_out(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:
         if missing:
             share = f"{missing:,} of {injected:,} requests ({percent(missing / injected)})"
             ends = what_became({**requests, "finished": 0}, run["rejections"])
-            said = (
+            found = (
                 f"{share} did not finish: {ends}. Latencies cover only requests that got that far: n = {_sizes(run)}"
             )
-            concerned.setdefault(f"{said}; censored: {censored(run, NAMES)}.", []).append(name)
-    return [f"{_joined(whose)}: {said}" for said, whose in concerned.items()]
+            concerned.setdefault(f"{found}; censored: {censored(run, NAMES)}.", []).append(name)
+    return [f"{_joined(whose)}: {found}" for found, whose in concerned.items()]
 
 
 def _complete(runs: Sequence[Summary], names: Sequence[str]) -> list[str]:

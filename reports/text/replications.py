@@ -65,47 +65,47 @@ def columns(metric: ReplicationMetric, estimates: list[Estimate | None]) -> tupl
 def differences(found: Replications) -> list[str]:
     """The differences of each other policy from the first, and the metrics in which there is none."""
     first, *others = found.runs
-    said = []
+    lines = []
     for other in others:
-        told = [(metric, found.difference(metric, first, other)) for metric in METRICS]
-        known = [(metric, each) for metric, each in told if each.estimate is not None]
+        pairs = [(metric, found.difference(metric, first, other)) for metric in METRICS]
+        known = [(metric, each) for metric, each in pairs if each.estimate is not None]
         names = (printable(first), printable(other))
         if found.unstable(first) or found.unstable(other):
-            said.append(
+            lines.append(
                 f"{names[0]} and {names[1]}: a queue grows, so these differences hold for runs of this length only."
             )
-        said += [sentence(names, metric.name, each, writer(metric)) for metric, each in known if each.differ]
+        lines += [sentence(names, metric.name, each, writer(metric)) for metric, each in known if each.differ]
         same = [metric.name for metric, each in known if not each.differ]
         if same:
-            said.append(f"{names[0]} and {names[1]} are not told apart in {', '.join(same)}.")
+            lines.append(f"{names[0]} and {names[1]} are not told apart in {', '.join(same)}.")
     if others:
-        said.append(
+        lines.append(
             f"Differences are the second's value minus the first's, seed by seed; each at {percent_of(found)} alone."
         )
-    return said
+    return lines
 
 
 def footing(found: Replications) -> list[str]:
     """Sample sizes, the warm-up, requests that never ended, and queues that grow."""
-    said = []
+    lines = []
     requests = {policy: found.censored(policy) for policy in found.runs}
     counts = sorted({n for _, n in requests.values()})
     listed = " or ".join(f"{n:,}" for n in counts)
-    said.append(f"n: {len(found.seeds)} runs, {listed} requests; percentiles are of all requests together.")
+    lines.append(f"n: {len(found.seeds)} runs, {listed} requests; percentiles are of all requests together.")
     cuts = [run.cut.samples for runs in found.runs.values() for run in runs]
     share = sum(cuts) / max(sum(n for _, n in requests.values()), 1)
-    said.append(f"- warm-up: without the first {share:.1%} of the requests, cut run by run (MSER-5 on TTFT).")
+    lines.append(f"- warm-up: without the first {share:.1%} of the requests, cut run by run (MSER-5 on TTFT).")
     if any(run.whole.get("client_wait_s") for runs in found.runs.values() for run in runs):
-        said.append(FROM_SENT)
+        lines.append(FROM_SENT)
     for policy, (missing, n) in requests.items():
         if missing:
-            said.append(
+            lines.append(
                 f"{printable(policy)}: {missing:,} of {n:,} requests ({percent(missing / n)}) never ended; "
                 "means leave them out, percentiles count them as longest."
             )
         if count := found.unstable(policy):
-            said.append(f"{printable(policy)}: unstable, the queue grows in {count} of {len(found.seeds)} runs.")
-    return said
+            lines.append(f"{printable(policy)}: unstable, the queue grows in {count} of {len(found.seeds)} runs.")
+    return lines
 
 
 def writer(metric: ReplicationMetric) -> Any:
