@@ -4,9 +4,9 @@ A simulation's statistics jump where the scheduler decides differently, so deriv
 step, and a Jacobian is kept and updated by each trial (Broyden) until it no longer lowers the loss. The loss is soft
 L1: residuals well above `robust` count as if they were smaller.
 
-`scipy.optimize.least_squares` with the same loss and differences needs several times as many simulations: `python -m
-benchmarks.optimizer`, over six problems, comes within 5% of the lowest loss after a median of 50 evaluations with
-`descend` and after more than 90 with every method and width of scipy's, which end 12% to over 400% above it.
+`scipy.optimize.least_squares` does not reach the same loss with as many simulations (`benchmarks/optimizer.py`, six
+problems): `descend` comes within 5% of the lowest loss after a median of 50 evaluations; scipy's methods do so in at
+most two of the six within 90 evaluations, and end at a median of 12% to over 400% above it.
 """
 
 from __future__ import annotations

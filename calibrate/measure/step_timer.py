@@ -19,7 +19,7 @@ from calibrate.measure.points import Limits, Point
 from sim.request import Nanoseconds
 
 FIRST_REQUEST = 1 << 40
-"""Requests of a bench have numbers from here on: a replay on the same engine has its own."""
+"""First number of the timed requests: those of a replay on the same engine are smaller."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class SyntheticEngine:
         for row in step.rows:
             end = row.start + row.count
             if row.request not in self.known or row.count < 1 or end > self.known[row.request]:
-                raise ValueError(f"{row}: these positions are not known")
+                raise ValueError(f"{row}: nothing is known of these positions")
             if row.yields != (end == self.known[row.request]):
                 raise ValueError(f"{row}: yields exactly if it computes the last known position")
             held = row.pages[: -(-end // self.page_size)]
@@ -129,7 +129,7 @@ class SyntheticEngine:
                 raise ValueError(f"{row}: too few pages, or one twice")
             new = set(held[row.start // self.page_size :])
             if new & written or not all(0 <= page < self.pages for page in held):
-                raise ValueError(f"{row}: writes into a page that is another row's, or does not exist")
+                raise ValueError(f"{row}: writes into a page that is another row's, or not there")
             written |= new
             if row.count > 1 or row.start < max(self.prompt[row.request], self.peak[row.request]):
                 shape.add_chunk(row.start, row.count)

@@ -38,7 +38,6 @@ def assert_same(ours, theirs):
     assert ours.sha256() == theirs.sha256()
 
 
-@pytest.mark.slow
 @given(scenarios())
 def test_the_driver_on_a_fake_engine_writes_the_simulators_log(scenario):
     log = replayed(scenario)
@@ -67,8 +66,8 @@ def test_where_pages_are_short(swap):
         assert_same(log, simulated(scenario))
 
     same()
-    assert seen["preempted"] >= 4
-    assert swap or seen["hits"] >= 4
+    assert seen["preempted"] >= 3
+    assert swap or seen["hits"] >= 3
 
 
 @pytest.mark.parametrize("policy", names())
