@@ -41,7 +41,7 @@ class QuantileRule(Section):
 
     @field_validator("outputs")
     @classmethod
-    def a_law(cls, value: object) -> object:
+    def valid_lengths(cls, value: object) -> object:
         """A distribution of lengths, as in a synthetic workload."""
         if value is not None:
             length(value, "outputs")
@@ -99,7 +99,7 @@ class Engine(Section):
         """Translates a preset's keys, and adds defaults that follow from the preset and other settings."""
         if not isinstance(value, dict):
             return value
-        given: dict[str, Any] = preset.in_our_words(value, cls.model_fields)
+        given: dict[str, Any] = preset.with_our_keys(value, cls.model_fields)
         choice = given.get("admission")
         if isinstance(choice, Mapping) and len(choice) == 1 and (rule := next(iter(choice))) in RULES:
             given = {**given, "admission": rule, rule: choice[rule] or {}}

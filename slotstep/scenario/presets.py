@@ -35,7 +35,7 @@ SERVER_MEMORY = 70
 POLICIES = ("fcfs", "priority")
 
 
-def in_our_words(engine: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+def with_our_keys(engine: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
     """The engine section of a scenario with our keys (`own`) only, and the defaults of its preset.
 
     Raises ValueError for a key given under both names, for a preset's name without the preset, and for blocks that

@@ -57,7 +57,7 @@ class RequestLine(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def as_long_as_it_says(cls, value: object) -> object:
+    def default_prompt(cls, value: object) -> object:
         """A prompt without a length has that of its content, or one token."""
         if not isinstance(value, dict):
             return value

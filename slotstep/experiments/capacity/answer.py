@@ -26,7 +26,7 @@ NEAR = 0.06
 """Relative distance below which a point of the curve stands for another."""
 IN_BATCH = ("tpot_s", "itl_s")
 """Latencies that start in the batch and do not include queueing."""
-HARDLY = 0.01
+NEGLIGIBLE = 0.01
 """Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
 
 
@@ -60,7 +60,7 @@ class Answer:
         if missed is not None:
             waiting = sum(sum(trial.waited.values()) for trial in self.beyond.trials)
             requests = sum(trial.summary["requests"]["injected"] for trial in self.beyond.trials)
-            hardly = waiting / requests < HARDLY * (missed.objective.limit or 0.0)
+            hardly = waiting / requests < NEGLIGIBLE * (missed.objective.limit or 0.0)
             if missed.objective.latency in IN_BATCH or hardly or not shares:
                 return "the length of a step"
         return max(shares, key=lambda name: shares[name]) if shares else None
