@@ -9,7 +9,7 @@ import pytest
 from command_line import code_of, complaint
 
 import slotstep
-from reports.exports.openmetrics import openmetrics
+from reports.exports.openmetrics import exposition
 from slotstep.experiments.sweeps import identity
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -72,7 +72,7 @@ def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
     assert len(resumed) == result.summary["preemptions"]
     assert cache["resumed_hit_tokens"] == sum(resumed) == result.summary["tokens"]["cached"]
     assert cache["resumed_queried_tokens"] >= len(resumed) * 161
-    page = openmetrics([result.log], "m")
+    page = exposition([result.log], "m")
     assert 'vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1600.0' in page
     assert 'vllm:prefix_cache_hits_total{engine="0",model_name="m"} 0.0' in page
 
