@@ -54,7 +54,7 @@ DRAWN = (np.arange(1000) + 0.5) / 1000
 
 if TYPE_CHECKING:
     from sim.log.events import EventLog
-    from sim.log.service_log import Trail
+    from sim.log.service_log import ServiceLog
     from sim.service.clients import Clients
     from slotstep.scenario.cluster import Station
     from slotstep.scenario.engine import Engine
@@ -87,7 +87,7 @@ def run(
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, block_size)
     with size_limits.stopping(scenario):
-        logs, trail = operate(scenario, stations, senders, progress, price)
+        logs, service_log = operate(scenario, stations, senders, progress, price)
     return Result(
         scenario,
         logs,
@@ -95,7 +95,7 @@ def run(
         made.remarks,
         [None if price and each.cost is scenario.cost else profile(each) for each, _ in chain(*stations)],
         counts(senders),
-        trail,
+        service_log,
     )
 
 
@@ -118,7 +118,7 @@ def operate(
     senders: Clients,
     progress: Callable[[int], None] | None,
     price: costs.StepCost | None = None,
-) -> tuple[list[EventLog], Trail | None]:
+) -> tuple[list[EventLog], ServiceLog | None]:
     """The logs of a run, and what happened between them where that is more than one way to one replica.
 
     `stations`: for each pool, the scenario and the scheduler of its replicas.
@@ -144,7 +144,7 @@ def operate(
         progress=progress,
         bounds=size_limits.bounds(scenario),
     )
-    return served.logs, served.trail
+    return served.logs, served.service_log
 
 
 def replicas(scenario: Scenario, station: Station) -> list[Scenario]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sim.accounting import frames, metrics, queue_growth, window
 from sim.accounting.extrapolation import beyond
 from sim.log.events import EventLog
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.service.sessions import SessionCounts
 from slotstep.runs import cache_file
 from slotstep.scenario import document
@@ -35,7 +35,7 @@ class Result:
     `remarks`: what the reader of a trace changed, left out or doubts, in lines.
     `profiles`: where the cost of its steps comes from, if from a profile, of each replica.
     `sessions`: how conversations went, where clients wait for their answers.
-    `trail`: what happened between clients and replicas, where that is more than one way to one of them.
+    `service_log`: what happened between clients and replicas, where that is more than one way to one of them.
     """
 
     scenario: Scenario
@@ -44,7 +44,7 @@ class Result:
     remarks: Sequence[str] = ()
     profiles: Sequence[Profile | None] = ()
     sessions: SessionCounts | None = None
-    trail: Trail | None = None
+    service_log: ServiceLog | None = None
 
     @property
     def log(self) -> EventLog:
@@ -77,7 +77,7 @@ class Result:
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
             "remarks": [*self.remarks, *self.beyond_the_end],
-            **metrics.summary(self.logs, objectives.limits or None, self.trail, objectives.since),
+            **metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since),
             "measured": self.window,
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
@@ -90,7 +90,7 @@ class Result:
         if measure is None:
             return None
         return window.measured(
-            self.logs, measure.begin, measure.end, objectives.limits or None, self.trail, objectives.since
+            self.logs, measure.begin, measure.end, objectives.limits or None, self.service_log, objectives.since
         )
 
     @property
@@ -109,7 +109,7 @@ class Result:
         """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
         crowd = self.scenario.clients
         reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
-        return None if reactive else queue_growth.grows(self.logs, self.trail)
+        return None if reactive else queue_growth.grows(self.logs, self.service_log)
 
     @property
     def profile(self) -> Profile | None:
@@ -144,9 +144,9 @@ class Result:
 
     @cached_property
     def requests(self) -> pd.DataFrame:
-        """One row per request that was sent; see `sim.accounting.frames.requests_frame` and `journeys_frame`."""
-        if self.trail is not None:
-            return frames.journeys_frame(self.logs, self.trail)
+        """One row per request that was sent; see `sim.accounting.frames.requests_frame` and `client_frame`."""
+        if self.service_log is not None:
+            return frames.client_frame(self.logs, self.service_log)
         return frames.of_each(frames.requests_frame, self.logs)
 
     @cached_property
