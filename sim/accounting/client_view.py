@@ -87,7 +87,7 @@ class Injected:
         return begins(self.fleet)
 
     def in_vain(self, number: int) -> Bools:
-        """Of the entries of a replica's log, those whose work served nobody."""
+        """Of the entries of a replica's log, those whose work was wasted."""
         return self.fleet[number].in_vain
 
     def down(self, number: int) -> int:
@@ -200,13 +200,13 @@ class ClientView(Injected):
 
     @cached_property
     def vain_entries(self) -> Bools:
-        """Entries of all logs whose work served nobody: of attempts before the last, and of all if it failed."""
+        """Entries of all logs whose work was wasted: of attempts before the last, and of all attempts of a request that failed."""
         vain = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
         vain[self.entry] = ~self.last | np.isin(self.status[self.leg_request], (CANCELLED, TIMED_OUT, REJECTED))
         return vain
 
     def in_vain(self, number: int) -> Bools:
-        """Of the entries of a replica's log, those whose work served nobody."""
+        """Of the entries of a replica's log, those whose work was wasted."""
         return super().entries(self.vain_entries)[number]
 
     def down(self, number: int) -> int:

@@ -130,7 +130,7 @@ class Decoders:
         """Check what holds once every sequence has left: nothing is counted. Raises AssertionError."""
         assert not self.count, f"{self.count} decoders are counted that are not there"
         assert not self.context, f"{self.context} positions are counted that are not there"
-        assert not any(self.pages_needed), "a page is expected that nobody needs"
+        assert not any(self.pages_needed), "a page is expected that no decoder needs"
 
 
 def present(entry: tuple[int, int, Sequence]) -> bool:

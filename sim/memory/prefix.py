@@ -171,7 +171,7 @@ class PrefixPool(PagePool):
         """Check what holds once every sequence has left: all pages are free, and every idle page is in the cache."""
         super().check()
         findable = {page for alike in self.known.values() for page in alike}
-        assert findable == set(self.idle), "a page is findable that nobody has, or idle and not findable"
+        assert findable == set(self.idle), "the cached pages are not the idle ones"
 
 
 def digest(parent: bytes, own: bytes) -> bytes:

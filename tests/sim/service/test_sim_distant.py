@@ -23,7 +23,7 @@ def hasty(name, output, after, arrival=0, **more):
 
 
 def served(clients, retry=None, slots=4):
-    """The journeys of these clients, by id, and the summary."""
+    """The requests of these clients, by id, and the summary."""
     ran = serve(clients, [Pool([(engine(slots=slots, queue_limit=1), Unit(10))])], retry=retry)
     return client_frame(ran.logs, ran.service_log).set_index("id"), summary(ran.logs, service_log=ran.service_log)
 

@@ -39,7 +39,7 @@ def after(*pauses):
 
 
 def rows(served):
-    """The journeys by id."""
+    """The requests by id, as their clients see them."""
     return client_frame(served.logs, served.service_log).set_index("id")
 
 
