@@ -86,9 +86,9 @@ class Injected:
         """The first queue entry, ns."""
         return begins(self.fleet)
 
-    def in_vain(self, number: int) -> Bools:
+    def wasted(self, number: int) -> Bools:
         """Of the entries of a replica's log, those whose work was wasted."""
-        return self.fleet[number].in_vain
+        return self.fleet[number].wasted
 
     def down(self, number: int) -> int:
         """Nanoseconds for which a replica was down."""
@@ -199,15 +199,15 @@ class ClientView(Injected):
         return int(self.queued.min()) if len(self.queued) else 0
 
     @cached_property
-    def vain_entries(self) -> Bools:
-        """Entries of all logs whose work was wasted: of attempts before the last, and of all attempts of a request that failed."""
-        vain = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
-        vain[self.entry] = ~self.last | np.isin(self.status[self.leg_request], (CANCELLED, TIMED_OUT, REJECTED))
-        return vain
+    def wasted_entries(self) -> Bools:
+        """Entries of all logs whose work was wasted: of all attempts but the last, and of that if it failed."""
+        wasted = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
+        wasted[self.entry] = ~self.last | np.isin(self.status[self.leg_request], (CANCELLED, TIMED_OUT, REJECTED))
+        return wasted
 
-    def in_vain(self, number: int) -> Bools:
+    def wasted(self, number: int) -> Bools:
         """Of the entries of a replica's log, those whose work was wasted."""
-        return super().entries(self.vain_entries)[number]
+        return super().entries(self.wasted_entries)[number]
 
     def down(self, number: int) -> int:
         """Nanoseconds for which a replica was down within the span; a step that a failure cut counts as such."""

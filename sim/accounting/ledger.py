@@ -80,12 +80,12 @@ def waiting_by_step(records: RequestRecords) -> Integers:
 
 
 def slot_rows(
-    records: RequestRecords, span: int, in_vain: Bools | None = None, down: int | None = None
+    records: RequestRecords, span: int, wasted: Bools | None = None, down: int | None = None
 ) -> tuple[dict[str, int], dict[str, int]]:
     """(slot-steps, slot-nanoseconds over `span`) by row of the ledger, `bought` first; the second also has `idle`.
 
     span     ns of the run
-    in_vain  bools of shape (requests,): the entries of the log whose work was wasted; None: as the log says
+    wasted  bools of shape (requests,): the entries of the log whose work was wasted; None: as the log says
     down     ns for which the engine had failed, a row of its own; None: engines do not fail in this run
     """
     log = records.log
@@ -115,7 +115,7 @@ def slot_rows(
     steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
     time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
     elapsed = np.concatenate(([0], np.cumsum(durations)))
-    for row, first_step, end in vain_stretches(records, records.in_vain if in_vain is None else in_vain):
+    for row, first_step, end in wasted_stretches(records, records.wasted if wasted is None else wasted):
         steps[row] -= end - first_step
         steps["wasted"] += end - first_step
         time[row] -= int(elapsed[end] - elapsed[first_step])
@@ -123,18 +123,18 @@ def slot_rows(
     return steps, time
 
 
-def vain_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[str, int, int]]:
+def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[str, int, int]]:
     """(row, first step, end) of everything booked for the chosen requests, whose work was wasted."""
     log = records.log
     over, redone = records.values(Kind.RELEASED, 0), records.values(Kind.QUEUED, 0)
-    in_vain = np.flatnonzero(chosen)
-    if not len(in_vain):
+    indices = np.flatnonzero(chosen)
+    if not len(indices):
         return
     stays, stints, chunks = (
-        rows_of(table, column, in_vain)
+        rows_of(table, column, indices)
         for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
     )
-    for index in in_vain.tolist():
+    for index in indices.tolist():
         worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))

@@ -41,7 +41,7 @@ def tenant_summary(injected: Injected, latencies: Mapping[str, Floats]) -> dict[
 
 
 def token_counts(records: RequestRecords) -> dict[str, int]:
-    """Token positions: prompts of finished requests, tokens delivered, positions computed, and what was in vain."""
+    """Token positions: prompts of finished requests, tokens delivered, positions computed, and lost tokens."""
     runs = records.log.run_table()
     prompts = np.array([request.prompt for request in records.log.requests], np.int64)
     finished = records.status == FINISHED
@@ -104,7 +104,7 @@ def summary(
     latencies = request_latencies(injected)
     span = injected.span
     down = [None if service_log is None else injected.down(number) for number in range(len(fleet))]
-    rows = [slot_rows(records, span, injected.in_vain(n), down[n]) for n, records in enumerate(fleet)]
+    rows = [slot_rows(records, span, injected.wasted(n), down[n]) for n, records in enumerate(fleet)]
     slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
     tokens = total(token_counts(records) for records in fleet)
     counts = status_counts(injected.status)

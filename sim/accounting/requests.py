@@ -113,7 +113,7 @@ class RequestRecords:
         return status
 
     @property
-    def in_vain(self) -> Bools:
+    def wasted(self) -> Bools:
         """Which requests did not deliver their answer, as far as this log says: bools, all their work is wasted."""
         return np.isin(self.status, (CANCELLED, TIMED_OUT, INTERRUPTED))
 

@@ -17,8 +17,8 @@ LONGEST_RUN = 256
 def serve_all(state: EngineState, batch: Batch) -> bool:
     """Continue all running sequences at once, if budget and pages are enough for all; else change nothing: False.
 
-    Equal to the pass in order: where no sequence is preempted or cut short, each gets all its tokens in any order. The
-    decoders take one token each, and the pages that begin with it are counted by phase (`Decoders.pages_needed`).
+    Equal to the pass in order: where no sequence is preempted or cut short, each gets all its tokens in any order.
+    The decoders take one token each, and the pages that begin with it are counted by phase (`Decoders.pages_needed`).
     """
     decoders = state.decoders
     pages = decoders.pages_needed[decoders.step % decoders.page_size]

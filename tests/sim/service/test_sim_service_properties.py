@@ -167,11 +167,11 @@ def stories(draw):
     )  # fmt: skip
 
 
-def in_vain(run, status):
+def wasted(run, status):
     """Slot-steps of all stays of attempts that were not the last, and of those that did not finish."""
     legs = run.service_log.table("legs").tolist()
     last = {request: attempt for request, attempt, *_ in legs}
-    vain = {
+    wasted = {
         (replica, index)
         for request, attempt, replica, index in legs
         if attempt < last[request] or status[request] != "finished"
@@ -180,7 +180,7 @@ def in_vain(run, status):
         end - first
         for replica, log in enumerate(run.logs)
         for index, first, end in log.stay_table().tolist()
-        if (replica, index) in vain
+        if (replica, index) in wasted
     )
 
 
@@ -218,7 +218,7 @@ def test_nothing_vanishes_and_every_account_adds_up(story):
     assert (gaps + done.ttft_s).dropna().tolist() == pytest.approx(done.e2e_s[done.tokens > 1].tolist())
     assert (done.max_itl_s >= done.tpot_s - 1e-15)[done.tokens > 1].all()
 
-    assert found["slot_steps"]["wasted"] == in_vain(run, frame.status.tolist())
+    assert found["slot_steps"]["wasted"] == wasted(run, frame.status.tolist())
     for number, log in enumerate(run.logs):
         came = [time for time, kind, *_ in log.event_table().tolist() if kind in (Kind.QUEUED, Kind.REJECTED)]
         down = [
