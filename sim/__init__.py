@@ -1,4 +1,4 @@
-"""The kernel: one scheduler of a serving engine, its clock, its costs and its accounts.
+"""The kernel: the scheduler of a serving engine, its clock, its costs and its accounts.
 
-Knows no policy by name, no file format and no torch.
+Independent of policies by name, of file formats and of torch.
 """

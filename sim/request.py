@@ -1,4 +1,4 @@
-"""What was asked (Request, immutable) and how far it has come (Sequence). Knows nothing of policies."""
+"""A request as its client sends it (Request, immutable), and its progress on one engine (Sequence)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,26 @@ NO_LIMIT = 1 << 62
 class Request:
     """One request as a client sends it; token counts are at least 1, times are integer nanoseconds.
 
-    `arrival` is when its client wants to send it. Where clients wait for answers that follows from the run, and they
-    set it when it is known.
+    arrival        when its client wants to send it; clients that wait for answers set it when they send
+    prompt         prompt tokens
+    output         true number of generated tokens, not visible to policies
+    max_output     limit that the client declared, visible from the start; 0: none, then `output` is taken and
+                   `declared` is false
+    priority       a smaller one is more urgent
+    tokens         ids of the prompt's tokens, if they are known
+    blocks         otherwise ids of blocks of `block_size` tokens, the last perhaps partial, if they are known
+    adapter        what else must agree for two equal prompts to have equal KV pages
+    spoken         so many first tokens of the answer follow in `tokens` or `blocks`; only the prefix cache uses them,
+                   so that a later turn that repeats them finds their pages
+    session        name of its conversation
+    think          delay of a later turn of a session after the end of the turn before (`sim.service.sessions`)
+    cancel_after   the client gives up so long after it has sent the request
+    cancel_tokens  the client gives up once it has so many tokens
+    queue_timeout  the request times out if it has not been admitted so long after it has joined the queue
+    timeout        the request times out if it has not ended so long after it has joined the queue
 
-    `output` is the true number of generated tokens, which an engine learns only at the end; `max_output`
-    is the limit the client declared, which an engine knows from the start. A request that declares none
-    is taken to have asked for exactly what it produced; `declared` is then false. A smaller `priority` is more
-    urgent.
-
-    What the prompt says may be known as `tokens` (ids) or as `blocks` (ids of blocks of `block_size` tokens,
-    the last one perhaps partial, each id standing for its tokens), or not at all; `adapter` names what else
-    must agree for two equal prompts to have equal KV pages. Both may go on to tell the first `spoken` tokens of the
-    answer, which nobody but the prefix cache may look at: a later turn that repeats them then finds their pages.
-
-    A conversation is named by `session`; the turns after its first are sent `think` after the end of the one before,
-    where clients wait for their answers (`sim.service.sessions`).
-
-    A client may give up: `cancel_after` so long after it has sent the request, or once it has `cancel_tokens`
-    tokens; and the request may time out, when it still waits `queue_timeout` after it has joined the queue or has not
-    ended `timeout` after that.
-
-    Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose
-    length is not the prompt's, or a limit of the client's below 1.
+    Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose length is
+    not that of the prompt, or a limit of the client below 1.
     """
 
     id: str
@@ -75,25 +73,25 @@ class Request:
 
     @property
     def impatient(self) -> bool:
-        """Whether it may end at a certain time, whatever has become of it by then."""
+        """Whether it may be cancelled or time out at a certain time."""
         return not (self.cancel_after is self.queue_timeout is self.timeout is None)
 
     def check_patience(self) -> None:
-        """Raises ValueError unless every limit of the client's is at least 1."""
+        """Raise ValueError unless every limit of the client is at least 1."""
         for name in ("cancel_after", "cancel_tokens", "queue_timeout", "timeout"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:
                 raise ValueError(f"request {self.id}: {name} is {limit}; expected at least 1")
 
     def content_fits(self) -> bool:
-        """Whether the tokens, or the blocks, are as long as the prompt and what is told of the answer."""
+        """Whether the tokens, or the blocks, are as long as the prompt and the `spoken` tokens."""
         told = self.prompt + self.spoken
         if self.tokens is not None:
             return len(self.tokens) == told
         return self.block_size > 0 and len(self.blocks) == -(-told // self.block_size)
 
     def complaint(self) -> str:
-        """The first thing that is wrong with this request, in words."""
+        """The message for the first invalid count of this request."""
         if self.prompt < 1:
             return f"request {self.id}: prompt is {self.prompt}; expected at least 1 token"
         if self.output < 1:
@@ -105,12 +103,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """The part of a request that one engine does, where that is not all of it.
+    """The part of a request that one engine computes, where that is not all of it.
 
-    given       tokens it has been given by other engines before
-    ready       positions whose KV comes along
+    given       tokens that other engines have generated
+    ready       positions whose KV is sent along
     redone      positions that another engine had computed, and that are lost
-    hands_over  it leaves this engine with its next token, unless that is its last
+    hands_over  the request leaves this engine with its next token, unless that is its last
     sent        how often the request had been sent to an engine before
     """
 
@@ -125,7 +123,7 @@ WHOLE = Leg()
 
 
 class Page:
-    """A full page of KV memory that can be found by its key, and how many sequences hold it."""
+    """A full page of KV memory in the prefix cache: its key, and how many sequences hold it."""
 
     __slots__ = ("holders", "key")
 
@@ -135,10 +133,10 @@ class Page:
 
 
 class Lookup(Protocol):
-    """What an order may ask of the memory of the engine that a sequence is on; `sim.memory.pool` fills it.
+    """The memory of an engine as an order sees it, implemented by `sim.memory.pool`.
 
-    cached   free pages whose content could still be found
-    changes  how often the pool has changed what can be found
+    cached   free pages whose content is still in the cache
+    changes  how often the content of the cache has changed
     """
 
     @property
@@ -152,33 +150,35 @@ class Lookup(Protocol):
     def changes(self) -> int: ...
 
     def find(self, seq: Sequence) -> list[Page]:
-        """The pages that hold the longest prefix of this sequence."""
+        """The cached pages of the longest prefix of this sequence."""
 
 
 class Sequence:
-    """How far a request has come on one engine: `computed` token positions out of `known` ones.
+    """The progress of a request on one engine: `computed` token positions out of `known` ones.
 
-    behind    the step being planned leaves it with fewer positions computed than known, as the budget is short
-    lingers   plans after the one of its last token in which it still has its pages, as that step is in flight
-    goal      position count at which its last token appears (prompt + output - 1: that one is never computed),
-              or the last its client waits for, or where the longest sequence that the engine takes ends
-    most      positions it may come to hold
-    peak      most positions it had computed when it lost them
-    given     tokens it had when it came, from other engines
-    sent      how often its request had been sent to an engine before
-    leaves    it goes on elsewhere once it has come to its goal
-    cut_short its client waits for fewer tokens than it would get
-    over      its last token has been scheduled
-    ended     it has finished, or its client has given up
-    finished  it has ended with all its tokens
-    entered   the first step of its present stay, -1 before the first
-    decoding  its progress is implicit (`sim.engine.decoding`): `computed` stays behind, `base` is the difference to
-              the step counter, `joined` the step from which on it decodes
-    last_step the step that brings its latest token, -1 before the first
-    needs     pages it needs to be admitted, while it waits
-    pages     pages it holds under a rule that reserves them
-    pool      the memory of the engine it is on, for an order that looks into its cache
-    table     its pages that can be found by content, and `keys` their names (`sim.memory.prefix`)
+    index      its number in the log of the engine
+    serial     its admission number, of the present stay; -1 before the first
+    behind     the step being planned leaves it with fewer positions computed than known, for want of token budget
+    lingers    plans after that of its last token in which it still holds its pages, as that step is in flight
+    goal       position count at which its last token appears (prompt + output - 1: that token is never computed), or
+               the last token its client waits for, or the end of the longest sequence that the engine takes
+    most       positions it may come to hold
+    peak       most positions it had computed when they were thrown away
+    given      tokens it arrived with, from other engines
+    sent       how often its request had been sent to an engine before
+    leaves     it goes on elsewhere once it has reached its goal
+    cut_short  its client waits for fewer tokens than it would get
+    over       its last token has been scheduled
+    ended      it has finished, or has been aborted
+    finished   it has ended with all its tokens
+    entered    the first step of its present stay, -1 before the first
+    decoding   its progress is implicit (`sim.engine.decoding`): `computed` is not updated, `base` is the difference
+               to the step counter, `joined` the first step in which it decodes
+    last_step  the step that brings its latest token, -1 before the first
+    needs      pages it needs to be admitted, while it waits
+    pages      pages it holds under a rule that reserves them
+    pool       the memory of its engine, for an order that looks into the cache
+    table      its pages that are in the prefix cache, and `keys` their keys (`sim.memory.prefix`)
     """
 
     __slots__ = (
@@ -214,7 +214,7 @@ class Sequence:
     pool: Lookup
 
     def __init__(
-        self, request: Request, index: int, overrun: int = 0, longest: int = NO_LIMIT, leg: Leg = WHOLE
+        self, request: Request, index: int, overrun: int = 0, max_model_len: int = NO_LIMIT, leg: Leg = WHOLE
     ) -> None:
         self.request = request
         self.index = index
@@ -224,9 +224,9 @@ class Sequence:
         self.given = leg.given
         self.sent = leg.sent
         awaited = request.output if request.cancel_tokens is None else min(request.output, request.cancel_tokens)
-        self.goal = min(request.prompt + awaited, longest) - 1
-        self.cut_short = self.goal < min(request.prompt + request.output, longest) - 1
-        self.most = min(request.prompt + request.max_output, longest) - 1 + overrun
+        self.goal = min(request.prompt + awaited, max_model_len) - 1
+        self.cut_short = self.goal < min(request.prompt + request.output, max_model_len) - 1
+        self.most = min(request.prompt + request.max_output, max_model_len) - 1 + overrun
         self.behind = False
         self.lingers = 0
         self.leaves = leg.hands_over and self.goal > self.known
@@ -249,6 +249,6 @@ class Sequence:
         self.table: list[Page] = []
 
     def generated(self, step: int) -> int:
-        """Tokens it has once so many steps have been planned, those on their way included."""
+        """Tokens generated once `step` steps have been planned, those in flight included."""
         known = step + self.base + 1 if self.decoding else self.known
         return known - self.request.prompt

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from calibrate.arrays import Floats
-from sim.accounting.metrics import describe, request_latencies
-from sim.accounting.requests import Lives
+from sim.accounting.latencies import describe, request_latencies
+from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Shape, StepCost
 from sim.log.events import EventLog
 
@@ -70,9 +70,9 @@ def teacher_forced(cost: StepCost, log: EventLog) -> dict[str, float]:
 
 def figures(log: EventLog) -> dict[str, float]:
     """The figures by which two runs of the same requests are compared, in seconds: busy time, makespan, latencies."""
-    lives = Lives(log)
-    latencies = request_latencies(lives)
-    ends = lives.ended.max(initial=0)
+    records = RequestRecords(log)
+    latencies = request_latencies(records)
+    ends = records.ended.max(initial=0)
     found = {
         "busy": float(log.step_durations().sum()) / 1e9,
         "steps": float(log.steps),

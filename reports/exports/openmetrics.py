@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 from reports.exports import engine_metrics as names
 from sim.accounting.ledger import waiting_by_step
 from sim.accounting.prefix_stats import hit_tokens
-from sim.accounting.requests import WAITING, Bools, Lives
+from sim.accounting.requests import WAITING, Bools, RequestRecords
 from sim.log.events import EventLog, Kind, Reason
 
 BUCKETS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
@@ -56,27 +56,27 @@ class _EngineState:
 
 
 def _state(log: EventLog, step: int | None) -> _EngineState:
-    lives = Lives(log)
+    records = RequestRecords(log)
     steps = log.steps if step is None else min(step, log.steps)
-    begin = int(lives.time[0]) if len(lives.time) else 0
-    end = lives.time[-1] if step is None and len(lives.time) else None
-    now = int(end if end is not None else lives.step_ends[steps - 1] if steps else begin)
-    past = lives.time <= now
+    begin = int(records.time[0]) if len(records.time) else 0
+    end = records.time[-1] if step is None and len(records.time) else None
+    now = int(end if end is not None else records.step_ends[steps - 1] if steps else begin)
+    past = records.time <= now
     prompts = np.array([request.prompt for request in log.requests], np.int64)
-    first = lives.request[past & (lives.kind == Kind.FIRST_TOKEN)]
+    first = records.request[past & (records.kind == Kind.FIRST_TOKEN)]
     counters = {
-        names.GENERATION: int(lives.delivered_by_step[:steps].sum()),
+        names.GENERATION: int(records.delivered_by_step[:steps].sum()),
         names.PROMPT: int(prompts[first].sum()),
-        names.PREEMPTIONS: _count(lives, past, Kind.PREEMPTED),
-        names.SUCCESS: _count(lives, past, Kind.FINISHED),
+        names.PREEMPTIONS: _count(records, past, Kind.PREEMPTED),
+        names.SUCCESS: _count(records, past, Kind.FINISHED),
     }
     if log.cache is None:
         counters |= {names.QUERIES: 0, names.HITS: 0}
     elif step is None:
-        counters |= {names.QUERIES: log.cache.queried, names.HITS: hit_tokens(lives)}
+        counters |= {names.QUERIES: log.cache.queried, names.HITS: hit_tokens(records)}
     runs = log.run_table()
     running = steps < log.steps
-    waiting = int(waiting_by_step(lives)[steps]) if running else int(np.count_nonzero(lives.status == WAITING))
+    waiting = int(waiting_by_step(records)[steps]) if running else int(np.count_nonzero(records.status == WAITING))
     reason = np.repeat(runs["reason"], runs["steps"])[steps] if running else Reason.NO_DEMAND
     deferred = waiting if reason == Reason.LIMITED else 0
     return _EngineState(
@@ -92,8 +92,8 @@ def _state(log: EventLog, step: int | None) -> _EngineState:
     )
 
 
-def _count(lives: Lives, past: Bools, kind: Kind) -> int:
-    return int(np.count_nonzero(past & (lives.kind == kind)))
+def _count(records: RequestRecords, past: Bools, kind: Kind) -> int:
+    return int(np.count_nonzero(past & (records.kind == kind)))
 
 
 def _in_slots(log: EventLog, step: int) -> int:

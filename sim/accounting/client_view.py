@@ -1,8 +1,8 @@
-"""Requests as their clients see them: over all replicas, attempts and legs, as one array entry each.
+"""Requests as their clients see them: one array entry for each request, over all replicas, attempts and legs.
 
-Without a trail every entry of a log is a request. With one, a request is a journey: its times count from its first
-sending, and its answer is that of its last attempt, whichever replicas gave it. What earlier attempts did was in
-vain.
+Without a service log every entry of a replica's log is a request (`Injected`). With one (`ClientView`), the times of
+a request count from its first sending, and its answer is that of its last attempt, whichever replicas gave it; the
+work of earlier attempts is wasted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,19 @@ from functools import cached_property
 import numpy as np
 
 from sim.accounting.ledger import begins, makespan
-from sim.accounting.requests import CANCELLED, FINISHED, NEVER, REJECTED, RUNNING, TIMED_OUT, WAITING, Bools, Lives
+from sim.accounting.requests import (
+    CANCELLED,
+    FINISHED,
+    NEVER,
+    REJECTED,
+    RUNNING,
+    TIMED_OUT,
+    WAITING,
+    Bools,
+    RequestRecords,
+)
 from sim.log.events import Integers, Kind
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.request import Request
 
 STATUS = {
@@ -27,9 +37,13 @@ STATUS = {
 
 
 class Injected:
-    """All requests of a run, in order of the replicas' logs; arrays as those of `sim.accounting.requests.Lives`."""
+    """All requests of a run, in order of the replicas' logs.
 
-    def __init__(self, fleet: Sequence[Lives]) -> None:
+    Arrays as those of `sim.accounting.requests.RequestRecords`, of shape (requests,): int64, times in ns, NEVER where
+    there is none.
+    """
+
+    def __init__(self, fleet: Sequence[RequestRecords]) -> None:
         self.fleet = fleet
         self.status = self.all("status")
         self.wanted = self.all("wanted")
@@ -45,22 +59,22 @@ class Injected:
 
     def all(self, name: str) -> Integers:
         """An array of every entry of every log."""
-        return np.concatenate([getattr(lives, name) for lives in self.fleet])
+        return np.concatenate([getattr(records, name) for records in self.fleet])
 
     @cached_property
     def requests(self) -> list[Request]:
         """What was asked."""
-        return [request for lives in self.fleet for request in lives.log.requests]
+        return [request for records in self.fleet for request in records.log.requests]
 
     @cached_property
     def reasons(self) -> list[str]:
         """Why each was rejected, empty if it was not."""
-        return [reason for lives in self.fleet for reason in lives.reasons]
+        return [reason for records in self.fleet for reason in records.reasons]
 
     @cached_property
     def replica(self) -> Integers:
         """The replica that had it last, NEVER if none did."""
-        return np.repeat(np.arange(len(self.fleet)), [len(lives.log.requests) for lives in self.fleet])
+        return np.repeat(np.arange(len(self.fleet)), [len(records.log.requests) for records in self.fleet])
 
     @property
     def span(self) -> int:
@@ -72,9 +86,9 @@ class Injected:
         """The first queue entry, ns."""
         return begins(self.fleet)
 
-    def in_vain(self, number: int) -> Bools:
-        """Of the entries of a replica's log, those whose work served nobody."""
-        return self.fleet[number].in_vain
+    def wasted(self, number: int) -> Bools:
+        """Of the entries of a replica's log, those whose work was wasted."""
+        return self.fleet[number].wasted
 
     def down(self, number: int) -> int:
         """Nanoseconds for which a replica was down."""
@@ -82,95 +96,101 @@ class Injected:
 
     def entries(self, chosen: Bools) -> list[Bools]:
         """The entries of each log that belong to the chosen requests."""
-        return np.split(chosen, np.cumsum([len(lives.log.requests) for lives in self.fleet])[:-1])
+        return np.split(chosen, np.cumsum([len(records.log.requests) for records in self.fleet])[:-1])
 
     def pauses_between_legs(self, chosen: Bools) -> Integers:
         """Gaps of the chosen requests between a token of one replica and the next of another, ns."""
         return np.zeros(0, np.int64)
 
 
-class Journeys(Injected):
-    """The same where a trail tells which entries belong together."""
+class ClientView(Injected):
+    """The same where a service log says which entries belong to one request; in order of first sending.
 
-    def __init__(self, fleet: Sequence[Lives], trail: Trail) -> None:
+    leg_request, attempt, leg_replica, entry, last
+              arrays of shape (legs,): the request and its attempt, the replica, the place among the entries of all
+              logs, and whether the attempt was the last
+    attempts  how many attempts each request had
+    """
+
+    def __init__(self, fleet: Sequence[RequestRecords], service_log: ServiceLog) -> None:
         self.fleet = fleet
-        self.trail = trail
-        count = len(trail.requests)
-        self.journey, self.attempt, self.leg_replica, index = trail.table("legs").T
-        first = np.cumsum([0, *(len(lives.log.requests) for lives in fleet)])
+        self.service_log = service_log
+        count = len(service_log.requests)
+        self.leg_request, self.attempt, self.leg_replica, index = service_log.table("legs").T
+        first = np.cumsum([0, *(len(records.log.requests) for records in fleet)])
         self.entry = first[self.leg_replica] + index
         self.attempts = np.ones(count, np.int64)
-        np.maximum.at(self.attempts, self.journey, self.attempt + 1)
-        self.last = self.attempt + 1 == self.attempts[self.journey]
-        self.queued = np.array(trail.sent, np.int64)
-        self.wanted = np.array([request.arrival for request in trail.requests], np.int64)
+        np.maximum.at(self.attempts, self.leg_request, self.attempt + 1)
+        self.last = self.attempt + 1 == self.attempts[self.leg_request]
+        self.queued = np.array(service_log.sent, np.int64)
+        self.wanted = np.array([request.arrival for request in service_log.requests], np.int64)
         self.client_wait = self.queued - self.wanted
         self.ended = np.full(count, NEVER)
         self.status = np.full(count, WAITING)
         self.admitted = self.earliest("admitted")
         self.first_token = self.earliest("first_token")
         self.status[self.admitted != NEVER] = RUNNING
-        time, ended, kind, self.end_reason = trail.table("ends").T
+        time, ended, kind, self.end_reason = service_log.table("ends").T
         self.ended[ended] = time
         self.status[ended] = np.array([STATUS.get(Kind(each), NEVER) for each in range(len(Kind))])[kind]
         self.finished = np.where(self.status == FINISHED, self.ended, NEVER)
         self.tokens = self.sum("tokens", self.last)
         self.preemptions = self.sum("preemptions", np.ones(len(self.last), bool))
         self.largest_gap = np.full(count, NEVER)
-        np.maximum.at(self.largest_gap, self.journey[self.last], self.all("largest_gap")[self.entry[self.last]])
+        np.maximum.at(self.largest_gap, self.leg_request[self.last], self.all("largest_gap")[self.entry[self.last]])
         np.maximum.at(self.largest_gap, *self.breaks)
 
     def earliest(self, name: str) -> Integers:
         """The first time something happened in the last attempt of each, NEVER if it did not."""
         times = self.all(name)[self.entry]
         chosen = self.last & (times != NEVER)
-        found = np.full(len(self.trail.requests), np.iinfo(np.int64).max)
-        np.minimum.at(found, self.journey[chosen], times[chosen])
+        found = np.full(len(self.service_log.requests), np.iinfo(np.int64).max)
+        np.minimum.at(found, self.leg_request[chosen], times[chosen])
         return np.where(found == np.iinfo(np.int64).max, NEVER, found)
 
     def sum(self, name: str, legs: Bools) -> Integers:
-        """Counts of these legs added up for each journey."""
-        found = np.zeros(len(self.trail.requests), np.int64)
-        np.add.at(found, self.journey[legs], self.all(name)[self.entry[legs]])
+        """Counts of these legs added up for each request."""
+        found = np.zeros(len(self.service_log.requests), np.int64)
+        np.add.at(found, self.leg_request[legs], self.all(name)[self.entry[legs]])
         return found
 
     @cached_property
     def requests(self) -> list[Request]:
         """What was asked, in order of first sending."""
-        return self.trail.requests
+        return self.service_log.requests
 
     @cached_property
     def reasons(self) -> list[str]:
         """Why each was rejected, empty if it was not."""
-        found = [""] * len(self.trail.requests)
-        _, ended, _, reason = self.trail.table("ends").T
-        for journey, which in zip(ended.tolist(), reason.tolist(), strict=True):
-            found[journey] = self.trail.reasons[which]
+        found = [""] * len(self.service_log.requests)
+        _, ended, _, reason = self.service_log.table("ends").T
+        for request, which in zip(ended.tolist(), reason.tolist(), strict=True):
+            found[request] = self.service_log.reasons[which]
         return found
 
     @cached_property
     def replica(self) -> Integers:
         """The replica that had it last, NEVER if none did."""
-        found = np.full(len(self.trail.requests), NEVER)
-        found[self.journey] = self.leg_replica
+        found = np.full(len(self.service_log.requests), NEVER)
+        found[self.leg_request] = self.leg_replica
         return found
 
     @cached_property
     def breaks(self) -> tuple[Integers, Integers]:
-        """Gaps between a token of one leg and the first of a later one of the same attempt: journey, ns."""
+        """Gaps between a token of one leg and the first of a later one of the same attempt: request, ns."""
         first, latest = self.all("first_token")[self.entry], self.all("last_token")[self.entry]
         chosen = np.flatnonzero(self.last & (first != NEVER))
-        chosen = chosen[np.argsort(self.journey[chosen], kind="stable")]
-        journey = self.journey[chosen]
-        same = journey[1:] == journey[:-1]
-        return journey[1:][same], (first[chosen][1:] - latest[chosen][:-1])[same]
+        chosen = chosen[np.argsort(self.leg_request[chosen], kind="stable")]
+        request = self.leg_request[chosen]
+        same = request[1:] == request[:-1]
+        return request[1:][same], (first[chosen][1:] - latest[chosen][:-1])[same]
 
     @cached_property
     def span(self) -> int:
         """Nanoseconds from the first sending to the last end."""
         if not len(self.queued):
             return 0
-        ends = [int(lives.step_ends[-1]) for lives in self.fleet if len(lives.step_ends)]
+        ends = [int(records.step_ends[-1]) for records in self.fleet if len(records.step_ends)]
         return max(int(self.ended.max()), *ends) - self.begins if ends else int(self.ended.max()) - self.begins
 
     @property
@@ -179,38 +199,43 @@ class Journeys(Injected):
         return int(self.queued.min()) if len(self.queued) else 0
 
     @cached_property
-    def vain_entries(self) -> Bools:
-        """Entries of all logs whose work served nobody: of attempts before the last, and of all if it failed."""
-        vain = np.zeros(sum(len(lives.log.requests) for lives in self.fleet), bool)
-        vain[self.entry] = ~self.last | np.isin(self.status[self.journey], (CANCELLED, TIMED_OUT, REJECTED))
-        return vain
+    def wasted_entries(self) -> Bools:
+        """Entries of all logs whose work was wasted: of all attempts but the last, and of that if it failed."""
+        wasted = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
+        wasted[self.entry] = ~self.last | np.isin(self.status[self.leg_request], (CANCELLED, TIMED_OUT, REJECTED))
+        return wasted
 
-    def in_vain(self, number: int) -> Bools:
-        """Of the entries of a replica's log, those whose work served nobody."""
-        return super().entries(self.vain_entries)[number]
+    def wasted(self, number: int) -> Bools:
+        """Of the entries of a replica's log, those whose work was wasted."""
+        return super().entries(self.wasted_entries)[number]
 
     def down(self, number: int) -> int:
         """Nanoseconds for which a replica was down within the span; a step that a failure cut counts as such."""
-        replica, since, _, until = self.trail.table("outages").T
+        replica, since, _, until = self.service_log.table("outages").T
         mine = replica == number
         end = self.begins + self.span
         lasted: Integers = np.clip(until[mine], self.begins, end) - np.clip(since[mine], self.begins, end)
         return int(lasted.sum())
 
     def entries(self, chosen: Bools) -> list[Bools]:
-        """The entries of each log that belong to the chosen journeys."""
-        mine = np.zeros(sum(len(lives.log.requests) for lives in self.fleet), bool)
-        mine[self.entry] = chosen[self.journey]
+        """The entries of each log that belong to the chosen requests."""
+        mine = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
+        mine[self.entry] = chosen[self.leg_request]
         return super().entries(mine)
 
     def pauses_between_legs(self, chosen: Bools) -> Integers:
-        """Gaps of the chosen journeys between a token of one replica and the next of another, ns."""
-        journey, gap = self.breaks
-        return gap[chosen[journey]]
+        """Gaps of the chosen requests between a token of one replica and the next of another, ns."""
+        request, gap = self.breaks
+        return gap[chosen[request]]
 
     def time(self, name: str) -> Integers:
-        """Nanoseconds that each journey waited at a router (`holds`), or that its KV was on its way (`transfers`)."""
-        found = np.zeros(len(self.trail.requests), np.int64)
-        journey, since, until = self.trail.table(name).T[:3]
-        np.add.at(found, journey, until - since)
+        """Nanoseconds that each request waited at a router (`holds`), or that its KV was on its way (`transfers`)."""
+        found = np.zeros(len(self.service_log.requests), np.int64)
+        request, since, until = self.service_log.table(name).T[:3]
+        np.add.at(found, request, until - since)
         return found
+
+
+def injected_requests(fleet: Sequence[RequestRecords], service_log: ServiceLog | None) -> Injected:
+    """All requests of a run, as their clients see them."""
+    return Injected(fleet) if service_log is None else ClientView(fleet, service_log)

@@ -1,6 +1,6 @@
-"""How many requests there are at once: in flight (sent, not ended); running (admitted, neither ended nor preempted).
+"""Numbers of requests at once: in flight (sent, not ended); running (admitted, neither ended nor preempted).
 
-At one instant, ends come before what begins: a place that is taken over does not count twice.
+At one instant, ends come before starts: a place that is taken over does not count twice.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from sim.accounting.client_view import Injected
-from sim.accounting.requests import NEVER, Lives
+from sim.accounting.requests import NEVER, RequestRecords
 from sim.log.events import Integers, Kind
 
 Level = tuple[Integers, Integers]
-"""Instants, increasing, and the number from each on."""
+"""(increasing instants in ns, the number from each on)."""
 
 
 def concurrency(injected: Injected, begin: int, end: int) -> dict[str, Any]:
-    """Most at once, and the mean over time, of requests in flight and running from `begin` to `end`."""
+    """Peak, and mean over time, of the requests in flight and running from `begin` to before `end` (ns)."""
     sent = (injected.queued != NEVER) & (injected.ended != NEVER)
     levels = {
         "in_flight": level(injected.queued[sent], injected.ended[sent]),
-        "running": level(*map(np.concatenate, zip(*(stays(lives) for lives in injected.fleet), strict=True))),
+        "running": level(*map(np.concatenate, zip(*(stays(records) for records in injected.fleet), strict=True))),
     }
     return {
         f"{name}_{statistic}": value
@@ -31,15 +31,15 @@ def concurrency(injected: Injected, begin: int, end: int) -> dict[str, Any]:
     }
 
 
-def stays(lives: Lives) -> tuple[Integers, Integers]:
+def stays(records: RequestRecords) -> tuple[Integers, Integers]:
     """When requests began to run on a replica, and when they ceased to."""
-    admitted, preempted = lives.kind == Kind.ADMITTED, lives.kind == Kind.PREEMPTED
-    ran = (lives.count(Kind.ADMITTED) > lives.preemptions) & (lives.ended != NEVER)
-    return lives.time[admitted], np.concatenate((lives.time[preempted], lives.ended[ran]))
+    admitted, preempted = records.kind == Kind.ADMITTED, records.kind == Kind.PREEMPTED
+    ran = (records.count(Kind.ADMITTED) > records.preemptions) & (records.ended != NEVER)
+    return records.time[admitted], np.concatenate((records.time[preempted], records.ended[ran]))
 
 
 def level(starts: Integers, ends: Integers) -> Level:
-    """How many there are, from when they start and when they end."""
+    """The number at every instant, from when each starts and ends."""
     times = np.concatenate((starts, ends))
     change = np.repeat([1, -1], [len(starts), len(ends)])
     order = np.argsort(times, kind="stable")
@@ -49,7 +49,7 @@ def level(starts: Integers, ends: Integers) -> Level:
 
 
 def between(times: Integers, numbers: Integers, begin: int, end: int) -> tuple[int, float | None]:
-    """The most from `begin` to before `end`, and the mean over that time; None if it has no length."""
+    """(peak from `begin` to before `end`, mean over that time); the mean is None if that has no length."""
     inside = slice(np.searchsorted(times, begin, side="right"), np.searchsorted(times, end, side="left"))
     before = numbers[inside.start - 1] if inside.start else 0
     instants = np.concatenate(([begin], times[inside], [end]))

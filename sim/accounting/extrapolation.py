@@ -1,6 +1,6 @@
-"""How much of a run lies outside what a cost was measured on: steps larger than the largest of each kind.
+"""The share of steps outside the measured range of a cost: larger than the largest values measured.
 
-A pure function of the log. Knows no cost: only the largest values that somebody says were measured.
+A pure function of the log and of these values.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from sim.log.events import EventLog, Integers
 
 BOUNDS = ("sequences", "context", "tokens", "position")
-"""What a step may be large in: sequences that decode, cached positions that they read in all, positions computed,
-the position at which a chunk ends."""
+"""Sizes of a step: decoding sequences, cached positions that they read, positions computed, largest position at which
+a chunk ends."""
 
 
 def beyond(logs: Sequence[EventLog], most: Mapping[str, float]) -> dict[str, float] | None:
     """Shares of all steps that are beyond `most` in any of `BOUNDS` (`any`), and in each of those given.
 
-    None if `most` says nothing: then nobody knows. Raises ValueError for a key that is not of `BOUNDS`.
+    None if `most` is empty: the range is unknown. Raises ValueError for a key that is not of `BOUNDS`.
     """
     if unknown := [key for key in most if key not in BOUNDS]:
         raise ValueError(f"{unknown[0]}: unknown bound; expected one of {', '.join(BOUNDS)}")
@@ -39,7 +39,7 @@ def beyond(logs: Sequence[EventLog], most: Mapping[str, float]) -> dict[str, flo
 
 
 def sizes_by_step(log: EventLog) -> dict[str, Integers]:
-    """How large each step was, by the names of `BOUNDS`."""
+    """The sizes of each step by the names of `BOUNDS`: int64 of shape (steps,)."""
     runs = log.run_table()
     steps = runs["steps"]
     within = np.arange(log.steps) - np.repeat(np.cumsum(steps) - steps, steps)

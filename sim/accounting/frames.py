@@ -1,4 +1,4 @@
-"""A run as tables: a row per request, per step, per stay in a slot. Pure functions of the event log."""
+"""A run as pandas frames: a row per request, per step, per stay in a slot. Pure functions of the event log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sim.accounting.client_view import Injected, Journeys
+from sim.accounting.client_view import ClientView, Injected
+from sim.accounting.latencies import request_latencies, seconds
 from sim.accounting.ledger import waiting_by_step
-from sim.accounting.metrics import request_latencies, seconds
-from sim.accounting.requests import NEVER, STATUSES, Lives
+from sim.accounting.requests import NEVER, STATUSES, RequestRecords
 from sim.log.events import EventLog, Integers, Kind, Reason
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.request import Request
 
 ENDS = {
@@ -28,7 +28,7 @@ ENDS = {
 
 
 def of_each(frame: Callable[[EventLog], pd.DataFrame], logs: Sequence[EventLog]) -> pd.DataFrame:
-    """The frame of each replica's log, one under the other, with the replica's number if there are several."""
+    """The frames of all logs, one under the other, with a column `replica` if there are several."""
     if len(logs) == 1:
         return frame(logs[0])
     return pd.concat([frame(log).assign(replica=number) for number, log in enumerate(logs)], ignore_index=True)
@@ -39,27 +39,30 @@ def requests_frame(log: EventLog) -> pd.DataFrame:
 
     Timestamps are nullable integers in ns, latencies floats in seconds (NaN where undefined).
     """
-    return frame_of(log.requests, Lives(log))
+    return frame_of(log.requests, RequestRecords(log))
 
 
-def journeys_frame(logs: Sequence[EventLog], trail: Trail) -> pd.DataFrame:
-    """The same where requests may be in several logs: one row each, in order of first sending, and their attempts."""
-    journeys = Journeys([Lives(log) for log in logs], trail)
-    return frame_of(trail.requests, journeys).assign(
-        attempts=journeys.attempts,
-        router_wait_s=seconds(journeys.time("holds")),
-        transfer_s=seconds(journeys.time("transfers")),
-        replica=journeys.replica,
+def client_frame(logs: Sequence[EventLog], service_log: ServiceLog) -> pd.DataFrame:
+    """One row per request that a client sent, in order of first sending, where requests may be in several logs.
+
+    The columns of `requests_frame`, and attempts, router_wait_s, transfer_s and replica (of the last leg, -1: none).
+    """
+    view = ClientView([RequestRecords(log) for log in logs], service_log)
+    return frame_of(service_log.requests, view).assign(
+        attempts=view.attempts,
+        router_wait_s=seconds(view.time("holds")),
+        transfer_s=seconds(view.time("transfers")),
+        replica=view.replica,
     )
 
 
-def frame_of(asked: Sequence[Request], lives: Lives | Injected) -> pd.DataFrame:
-    """A row for each of these requests."""
+def frame_of(asked: Sequence[Request], records: RequestRecords | Injected) -> pd.DataFrame:
+    """A row for each of the requests `asked`, in their order."""
     stamps = {
-        "queued_ns": lives.queued,
-        "admitted_ns": lives.admitted,
-        "first_token_ns": lives.first_token,
-        "ended_ns": lives.ended,
+        "queued_ns": records.queued,
+        "admitted_ns": records.admitted,
+        "first_token_ns": records.first_token,
+        "ended_ns": records.ended,
     }
     return pd.DataFrame(
         {
@@ -67,20 +70,23 @@ def frame_of(asked: Sequence[Request], lives: Lives | Injected) -> pd.DataFrame:
             "tenant": pd.array([request.tenant for request in asked], dtype="str"),
             "prompt": np.array([request.prompt for request in asked], np.int64),
             "output": np.array([request.output for request in asked], np.int64),
-            "tokens": lives.tokens,
-            "status": pd.array([STATUSES[status] for status in lives.status], dtype="str"),
-            "reason": pd.array(lives.reasons, dtype="str"),
+            "tokens": records.tokens,
+            "status": pd.array([STATUSES[status] for status in records.status], dtype="str"),
+            "reason": pd.array(records.reasons, dtype="str"),
             **{name: pd.arrays.IntegerArray(times.copy(), times == NEVER) for name, times in stamps.items()},
-            "preemptions": lives.preemptions,
-            "client_wait_s": seconds(lives.client_wait),
-            **request_latencies(lives),
+            "preemptions": records.preemptions,
+            "client_wait_s": seconds(records.client_wait),
+            **request_latencies(records),
         }
     )
 
 
 def steps_frame(log: EventLog) -> pd.DataFrame:
-    """One row per step: when, how long, what its slots did, how many waited, its tokens and its pages."""
-    lives = Lives(log)
+    """One row per step, in order: times in ns, what its slots did, how many waited, its tokens and its pages.
+
+    All columns are integers but `reason`, why the admission pass ended (`sim.log.events.Reason`, lower case).
+    """
+    records = RequestRecords(log)
     runs, durations = log.run_table(), log.step_durations()
     steps = runs["steps"]
     first = np.cumsum(steps) - steps
@@ -93,13 +99,13 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
     names = np.array([reason.name.lower() for reason in Reason], dtype=object)
     return pd.DataFrame(
         {
-            "start_ns": lives.step_ends - durations,
+            "start_ns": records.step_ends - durations,
             "duration_ns": durations.copy(),
             **{row: per_step(row) for row in ("decode", "prefill", "recomputed", "held", "no_budget")},
-            "waiting": waiting_by_step(lives),
+            "waiting": waiting_by_step(records),
             "reason": pd.array(names[per_step("reason")], dtype="str"),
             "tokens": per_step("tokens"),
-            "output": lives.delivered_by_step,
+            "output": records.delivered_by_step,
             "context": per_step("context", "decode"),
             "live": per_step("live", "tokens"),
             "pages_used": log.held_by_step() if log.steps else np.zeros(0, np.int64),
@@ -108,10 +114,10 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
 
 
 def slots_frame(log: EventLog) -> pd.DataFrame:
-    """One row per stay of a sequence in a slot; at admission it takes the lowest free one.
+    """One row per stay of a sequence in a slot, in order of admission; it takes the lowest free slot.
 
-    `completed_ns` is its last token, `released_ns` when the slot was free again; a preempted stay ends with
-    both at once and status "preempted".
+    Times are nullable integers in ns: `completed_ns` is the last token, `released_ns` when the slot was free again. A
+    preempted stay ends with both at once and status "preempted".
     """
     free: list[int] = []
     opened = 0

@@ -1,7 +1,7 @@
-"""Where every slot-step, every slot-second and every page went: exact sums over the log.
+"""The ledger: how every slot-step, slot-nanosecond and page was used, as exact sums over the log.
 
-slots x steps = the sum of the rows, in every mode; the same rows in time, where bought = slots x makespan
-and `idle` is the time in which no step ran. Page positions are live + tail + reserved + cached + free.
+slots x steps is the sum of the rows, in every mode; the same rows in time, where bought = slots x makespan and `idle`
+is the time in which no step ran. Page positions are live + tail + reserved + cached + free.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.accounting.requests import Bools, Lives
+from sim.accounting.requests import Bools, RequestRecords
 from sim.log.events import Integers, Kind, Reason
 from sim.request import Request
 
@@ -41,51 +41,54 @@ Work = tuple[int, int, int | None, int]
 """(first step, end, positions computed before, positions computed): a chunk, or a stint (before: None)."""
 
 
-def begins(fleet: Sequence[Lives]) -> int:
+def begins(fleet: Sequence[RequestRecords]) -> int:
     """The first queue entry over all replicas, ns; 0 if there is none."""
     return min(
-        (int(lives.queued[lives.queued >= 0].min()) for lives in fleet if (lives.queued >= 0).any()), default=0
+        (int(records.queued[records.queued >= 0].min()) for records in fleet if (records.queued >= 0).any()),
+        default=0,
     )
 
 
-def makespan(fleet: Sequence[Lives]) -> int:
+def makespan(fleet: Sequence[RequestRecords]) -> int:
     """Nanoseconds from the first queue entry to the last end, be it a request's or a step's, over all replicas."""
-    entered = [lives for lives in fleet if (lives.queued >= 0).any()]
+    entered = [records for records in fleet if (records.queued >= 0).any()]
     if not entered:
         return 0
-    last = max(int(lives.ended[lives.queued >= 0].max()) for lives in entered)
-    return max(last, *(int(lives.step_ends[-1]) for lives in entered if len(lives.step_ends))) - begins(fleet)
+    last = max(int(records.ended[records.queued >= 0].max()) for records in entered)
+    return max(last, *(int(records.step_ends[-1]) for records in entered if len(records.step_ends))) - begins(fleet)
 
 
-def waiting_by_step(lives: Lives) -> Integers:
-    """How many still waited once each step had been planned: those its plan left, and who came since.
+def waiting_by_step(records: RequestRecords) -> Integers:
+    """How many sequences waited once each step had been planned, int64 of shape (steps,).
 
+    Those that its plan left, and those that arrived since.
     A step is planned when it starts, or at depth 2 when the one before it does, but never before its batch.
     """
-    log = lives.log
+    log = records.log
     runs = log.run_table()
     steps = runs["steps"]
-    starts = lives.step_ends - log.step_durations()
+    starts = records.step_ends - log.step_durations()
     if log.depth > 1:
         starts = np.concatenate(([0], starts[:-1]))
     planned = np.maximum(starts, np.repeat(runs["planned"], steps))
     change = np.zeros(len(Kind), np.int64)
     change[Kind.QUEUED], change[Kind.DEQUEUED] = 1, -1
-    came = np.concatenate(([0], np.cumsum(change[lives.kind])))
-    before = came[np.searchsorted(lives.time, runs["planned"], side="right")]
-    present: Integers = came[np.searchsorted(lives.time, planned, side="right")]
+    came = np.concatenate(([0], np.cumsum(change[records.kind])))
+    before = came[np.searchsorted(records.time, runs["planned"], side="right")]
+    present: Integers = came[np.searchsorted(records.time, planned, side="right")]
     return present + np.repeat(runs["waiting"] - before, steps)
 
 
 def slot_rows(
-    lives: Lives, span: int, in_vain: Bools | None = None, down: int | None = None
+    records: RequestRecords, span: int, wasted: Bools | None = None, down: int | None = None
 ) -> tuple[dict[str, int], dict[str, int]]:
     """(slot-steps, slot-nanoseconds over `span`) by row of the ledger, `bought` first; the second also has `idle`.
 
-    `in_vain`: the entries of the log whose work was wasted, where others than the log know it. `down`: for how long
-    the engine had failed, which is a row of its own.
+    span     ns of the run
+    wasted  bools of shape (requests,): the entries of the log whose work was wasted; None: as the log says
+    down     ns for which the engine had failed, a row of its own; None: engines do not fail in this run
     """
-    log = lives.log
+    log = records.log
     steps = {"bought": log.slots * log.steps} | dict.fromkeys(ROWS, 0)
     time = {"bought": log.slots * span} | dict.fromkeys(ROWS, 0)
     durations = log.step_durations()
@@ -102,7 +105,7 @@ def slot_rows(
         steps[row] += int(runs[row] @ runs["steps"])
         time[row] += int(runs[row] @ lasted)
         empty -= runs[row]
-    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(lives))
+    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(records))
     wanted_steps = np.add.reduceat(wanted, first)
     wanted_time = np.add.reduceat(wanted * durations, first)
     for reason, row in EMPTY_ROW.items():
@@ -112,7 +115,7 @@ def slot_rows(
     steps["no_demand"] = int(empty @ runs["steps"]) - int(wanted_steps.sum())
     time["no_demand"] = int(empty @ lasted) - int(wanted_time.sum())
     elapsed = np.concatenate(([0], np.cumsum(durations)))
-    for row, first_step, end in vain_stretches(lives, lives.in_vain if in_vain is None else in_vain):
+    for row, first_step, end in wasted_stretches(records, records.wasted if wasted is None else wasted):
         steps[row] -= end - first_step
         steps["wasted"] += end - first_step
         time[row] -= int(elapsed[end] - elapsed[first_step])
@@ -120,18 +123,18 @@ def slot_rows(
     return steps, time
 
 
-def vain_stretches(lives: Lives, chosen: Bools) -> Iterator[tuple[str, int, int]]:
-    """(row, first step, end) of all that was booked for the chosen requests, whose work was in vain."""
-    log = lives.log
-    over, redone = lives.values(Kind.RELEASED, 0), lives.values(Kind.QUEUED, 0)
-    in_vain = np.flatnonzero(chosen)
-    if not len(in_vain):
+def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[str, int, int]]:
+    """(row, first step, end) of everything booked for the chosen requests, whose work was wasted."""
+    log = records.log
+    over, redone = records.values(Kind.RELEASED, 0), records.values(Kind.QUEUED, 0)
+    indices = np.flatnonzero(chosen)
+    if not len(indices):
         return
     stays, stints, chunks = (
-        rows_of(table, column, in_vain)
+        rows_of(table, column, indices)
         for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
     )
-    for index in in_vain.tolist():
+    for index in indices.tolist():
         worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))
@@ -139,7 +142,7 @@ def vain_stretches(lives: Lives, chosen: Bools) -> Iterator[tuple[str, int, int]
 
 
 def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
-    """The rows of some requests, by request."""
+    """The rows of the chosen requests, by request."""
     rows: dict[int, list[list[int]]] = {}
     for row in table[np.isin(table[:, column], chosen)].tolist():
         rows.setdefault(row[column], []).append(row)
@@ -149,9 +152,9 @@ def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[li
 def stretches(
     request: Request, stays: list[list[int]], worked: list[Work], over: bool, redone: int = 0
 ) -> Iterator[tuple[str, int, int]]:
-    """The rows in which one request was booked: by what it computed, in order, and `held` or `no_budget` between.
+    """The rows in which one request was booked, in order: by what it computed, `held` or `no_budget` in between.
 
-    `redone`: positions that it computed again because another engine lost them.
+    redone  positions that it computed again because another engine lost them
     """
     computed, peak = 0, redone
     for _, entered, left in stays:
@@ -178,7 +181,13 @@ def stretches(
 
 @dataclass(frozen=True)
 class Pages:
-    """Time-weighted use of the page pool over the makespan; position means add up to pages x page_size."""
+    """Time-weighted use of the page pool over the makespan.
+
+    total      pages
+    mean_used  pages held, mean over time
+    peak_used  most pages held at one instant
+    positions  mean positions live, tail, reserved, cached and free; they add up to pages x page_size
+    """
 
     total: int
     mean_used: float
@@ -192,11 +201,11 @@ class Pages:
         return self.positions["live"] / held if held else None
 
 
-def pages(lives: Lives, start: int, span: int) -> Pages:
-    """Where the pages of one replica went: live tokens, unfilled tails, reserved without a token, free ones."""
-    log = lives.log
+def pages(records: RequestRecords, start: int, span: int) -> Pages:
+    """The use of the pages of one replica from `start` on, for `span` ns."""
+    log = records.log
     size = log.page_size
-    resting = cached_at_rest(lives, start, start + span) / span if span else 0.0
+    resting = cached_at_rest(records, start, start + span) / span if span else 0.0
     if not log.steps:
         free = (log.pages - resting) * size
         return Pages(
@@ -223,21 +232,21 @@ def pages(lives: Lives, start: int, span: int) -> Pages:
     return Pages(log.pages, mean(held), int(held.max()), positions)
 
 
-def fleet_pages(fleet: Sequence[Lives], start: int, span: int) -> Pages:
-    """Where the pages of all replicas went from `start` on, and the most they held at one instant."""
-    each = [pages(lives, start, span) for lives in fleet]
+def fleet_pages(fleet: Sequence[RequestRecords], start: int, span: int) -> Pages:
+    """The use of the pages of all replicas together from `start` on, for `span` ns."""
+    each = [pages(records, start, span) for records in fleet]
     positions = {kind: sum(use.positions[kind] for use in each) for kind in each[0].positions}
     peak = each[0].peak_used if len(each) == 1 else peak_pages(fleet)
     return Pages(sum(use.total for use in each), sum(use.mean_used for use in each), peak, positions)
 
 
-def peak_pages(fleet: Sequence[Lives]) -> int:
+def peak_pages(fleet: Sequence[RequestRecords]) -> int:
     """The most pages that all replicas together held at one instant."""
     times, changes = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
-    for lives in fleet:
-        if lives.log.steps:
-            held = lives.log.held_by_step()
-            times += [lives.step_ends - lives.log.step_durations(), lives.step_ends]
+    for records in fleet:
+        if records.log.steps:
+            held = records.log.held_by_step()
+            times += [records.step_ends - records.log.step_durations(), records.step_ends]
             changes += [held, -held]
     instants, place = np.unique(np.concatenate(times), return_inverse=True)
     net = np.zeros(len(instants), np.int64)
@@ -245,9 +254,9 @@ def peak_pages(fleet: Sequence[Lives]) -> int:
     return int(np.cumsum(net).max())
 
 
-def cached_at_rest(lives: Lives, start: int, end: int) -> float:
-    """Page-nanoseconds that could be found while no step ran: before the first, between them, after the last."""
-    log = lives.log
+def cached_at_rest(records: RequestRecords, start: int, end: int) -> float:
+    """Page-nanoseconds in the prefix cache while no step ran: before the first, between them, after the last."""
+    log = records.log
     if log.cache is None:
         return 0.0
     rests = log.rest_table()
@@ -260,6 +269,6 @@ def cached_at_rest(lives: Lives, start: int, end: int) -> float:
         area: NDArray[np.float64] = before[latest] + cached[latest] * (instants - times[latest])
         return area
 
-    idle_from = np.concatenate(([start], lives.step_ends))
-    idle_to = np.concatenate((lives.step_ends - log.step_durations(), [end]))
+    idle_from = np.concatenate(([start], records.step_ends))
+    idle_to = np.concatenate((records.step_ends - log.step_durations(), [end]))
     return float(np.sum(until(idle_to) - until(idle_from)))

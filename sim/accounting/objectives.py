@@ -1,9 +1,8 @@
-"""What a request has to meet to count as good: limits of its latencies, and from when these count.
+"""Objectives of a request: limits of its latencies, and from when these count.
 
-A client wants to send a request at its arrival: what is scheduled then, what a window holds back, the next request of
-a closed client after its thought, the next turn of a session. It is sent when it joins the engine's queue, however
-often it is tried again afterwards. Between the two lie the wait at the client and the way to the engine, which are in
-latencies that count from `wanted` and not in those from `sent`.
+A client wants to send a request at its arrival: as scheduled, even if a window holds it back; after the think time of
+a closed client or a session. It is sent when it joins the engine's queue for the first time. The wait at the client
+and the way to the engine, between the two, are part of latencies that count from `wanted`, not of those from `sent`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FROM_WANTED = {"wait_s": "client_admission_s", "ttft_s": "client_ttft_s", "e2e_s
 
 
 def counted(latency: str, since: Since) -> str:
-    """The latency that an objective on `latency` is held against."""
+    """The latency that an objective on `latency` is compared with."""
     return FROM_WANTED.get(latency, latency) if since == "wanted" else latency
 
 
@@ -36,9 +35,12 @@ def objectives_met(
     objectives: Mapping[str, Nanoseconds],
     since: Since = "wanted",
 ) -> Bools:
-    """Which requests finished and met every objective (keys of OBJECTIVES).
+    """Which requests finished and met every objective: bools of shape (requests,).
 
-    A request of one token has no TPOT and no gap, so it cannot miss those.
+    latencies   seconds by name (`sim.accounting.latencies.request_latencies`)
+    objectives  limits in ns by the keys of OBJECTIVES
+
+    A request of one token has no TPOT and no gap, so it meets these. Raises KeyError for an unknown objective.
     """
     met: Bools = status == FINISHED
     for name, limit in objectives.items():

@@ -1,8 +1,8 @@
-"""What the prefix cache gave: hits among the tokens looked up, read from the log.
+"""Statistics of the prefix cache: hits among the tokens looked up, read from the log.
 
-Every admission looks up the tokens known so far, and what it finds counts as hits. A first one looks for the prompt;
-one after a preemption for the generated tokens too, and mostly finds what was its own: that is counted apart, as vLLM
-does, whose metrics have the first kind only. Knows nothing of pages by name.
+Every admission looks up the tokens known so far; those found are hits. A first admission looks up the prompt; one
+after a preemption also the generated tokens, and mostly finds its own pages. The latter is counted apart, as in vLLM,
+whose metrics have first admissions only.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from sim.accounting.requests import Lives
+from sim.accounting.requests import RequestRecords
 from sim.log.events import EventLog, Integers, Kind
 from sim.request import Request
 
 
-def cache(fleet: Sequence[Lives]) -> dict[str, Any] | None:
-    """How the caches of all replicas were used, None for engines without one.
+def cache(fleet: Sequence[RequestRecords]) -> dict[str, Any] | None:
+    """The use of the caches of all replicas; None for engines without one.
 
-    What preempted requests looked up and found when they came back is in the rows `resumed_...` alone.
-    idle_pages: pages that nobody held but could be found, mean over the time in which steps ran.
-    top_prompt_share: of the hit tokens, the share that came to requests with the same prompt, the largest;
-    None without hits, or where fewer than two different prompts were sent.
+    Tokens looked up and found by preempted requests are in `resumed_...` only.
+    idle_pages: cached pages that no sequence held, mean over the time in which steps ran.
+    top_prompt_share: the largest share of the hit tokens that requests with the same prompt had; None without hits,
+    or where fewer than two different prompts were sent.
     """
-    uses = [lives.log.cache for lives in fleet if lives.log.cache is not None]
+    uses = [records.log.cache for records in fleet if records.log.cache is not None]
     if not uses:
         return None
-    hits = sum(hit_tokens(lives) for lives in fleet)
-    all_hits = sum(int(lives.value[lives.kind == Kind.ADMITTED].sum()) for lives in fleet)
+    hits = sum(hit_tokens(records) for records in fleet)
+    all_hits = sum(int(records.value[records.kind == Kind.ADMITTED].sum()) for records in fleet)
     queried = sum(use.queried for use in uses)
-    requests = [request for lives in fleet for request in lives.log.requests]
-    idle = [idle_pages(lives.log) for lives in fleet if lives.log.steps]
+    requests = [request for records in fleet for request in records.log.requests]
+    idle = [idle_pages(records.log) for records in fleet if records.log.steps]
     return {
         "warm_pages": sum(use.warm_pages for use in uses),
         "queried_tokens": queried,
@@ -47,26 +47,26 @@ def cache(fleet: Sequence[Lives]) -> dict[str, Any] | None:
     }
 
 
-def first_admissions(lives: Lives) -> Integers:
+def first_admissions(records: RequestRecords) -> Integers:
     """The events of a log that admit a request for the first time, by their places."""
-    admitted = np.flatnonzero(lives.kind == Kind.ADMITTED)
-    _, first = np.unique(lives.request[admitted], return_index=True)
+    admitted = np.flatnonzero(records.kind == Kind.ADMITTED)
+    _, first = np.unique(records.request[admitted], return_index=True)
     return admitted[first]
 
 
-def hit_tokens(lives: Lives) -> int:
-    """Tokens that first admissions found."""
-    return int(lives.value[first_admissions(lives)].sum())
+def hit_tokens(records: RequestRecords) -> int:
+    """Tokens that first admissions found in the cache."""
+    return int(records.value[first_admissions(records)].sum())
 
 
 def idle_pages(log: EventLog) -> float:
-    """Time-weighted mean of the pages of a replica that could be found and were held by nobody, while steps ran."""
+    """Time-weighted mean of the cached pages of a replica that no sequence held, while steps ran."""
     durations = log.step_durations()
     return float((log.cached_by_step() * durations).sum() / durations.sum())
 
 
 def prompt(request: Request) -> object:
-    """What makes two prompts the same: what they say; one of unknown content is like no other."""
+    """Equal for equal prompts, by content; a prompt of unknown content equals no other."""
     if request.tokens is None and not request.blocks:
         return request.id
     tokens, blocks = request.tokens, request.blocks
@@ -81,11 +81,11 @@ def several_prompts(requests: Sequence[Request]) -> bool:
     return any(prompt(request) != prompt(requests[0]) for request in requests)
 
 
-def top_prompt(fleet: Sequence[Lives]) -> int:
+def top_prompt(fleet: Sequence[RequestRecords]) -> int:
     """Hit tokens of the prompt with the most of them."""
     hits: Counter[object] = Counter()
-    for lives in fleet:
-        found = first_admissions(lives)
-        for index, tokens in zip(lives.request[found].tolist(), lives.value[found].tolist(), strict=True):
-            hits[prompt(lives.log.requests[index])] += tokens
+    for records in fleet:
+        found = first_admissions(records)
+        for index, tokens in zip(records.request[found].tolist(), records.value[found].tolist(), strict=True):
+            hits[prompt(records.log.requests[index])] += tokens
     return max(hits.values())

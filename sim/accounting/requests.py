@@ -1,8 +1,7 @@
-"""What became of each request, read from the log as integer arrays: timestamps, tokens, preemptions, gaps.
+"""Records of the requests of one engine, read from its log: timestamps, tokens, preemptions, gaps between tokens.
 
-A gap is the time between two consecutive tokens of one request. Over a stint of plain decoding the gaps are
-the distances between step ends; across a pause or a preemption, the event of the next token names the step
-that brought the one before.
+A gap is the time between two consecutive tokens of one request. Over a stint of decoding the gaps are the distances
+between step ends; across a pause or a preemption, the event of the next token has the step of the token before.
 """
 
 from __future__ import annotations
@@ -21,19 +20,24 @@ NEVER = -1
 STATUSES = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
 FINISHED, REJECTED, TIMED_OUT, CANCELLED, WAITING, RUNNING = range(len(STATUSES))
 LEFT = ("moved", "interrupted")
-"""What can have become of an entry of a log, beside that: it went on elsewhere, or was lost with its engine."""
+"""Further statuses of an entry of a log: it continued on another engine, or was lost with its own."""
 MOVED, INTERRUPTED = range(len(STATUSES), len(STATUSES) + len(LEFT))
 
 
-class Lives:
-    """One entry per request of the log, in order of registration; times in ns, NEVER where there is none."""
+class RequestRecords:
+    """One entry per request of the log, in order of arrival.
+
+    Arrays are int64 of shape (requests,) unless said otherwise; times in ns, NEVER (-1) where there is none.
+
+    time, kind, request, value  the columns of all events, of shape (events,)
+    """
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
         self.time, self.kind, self.request, self.value = log.event_table().T
 
     def when(self, kind: Kind, first: bool = False) -> Integers:
-        """When `kind` happened to each request, the first or the last time."""
+        """When `kind` happened to each request: the last time, or the first."""
         chosen = np.flatnonzero(self.kind == kind)
         if first:
             chosen = chosen[::-1]
@@ -46,7 +50,7 @@ class Lives:
         return np.bincount(self.request[self.kind == kind], minlength=len(self.log.requests))
 
     def values(self, kind: Kind, default: int) -> Integers:
-        """The value of each request's last event of a kind."""
+        """The value of the last event of a kind of each request, `default` where there is none."""
         chosen = self.kind == kind
         values = np.full(len(self.log.requests), default)
         values[self.request[chosen]] = self.value[chosen]
@@ -59,17 +63,17 @@ class Lives:
 
     @cached_property
     def wanted(self) -> Integers:
-        """When its client wanted to send each request: its arrival."""
+        """Arrival: when the client wanted to send the request."""
         return np.array([request.arrival for request in self.log.requests], np.int64)
 
     @cached_property
     def client_wait(self) -> Integers:
-        """How long each request was at its client and on its way, from then to queue entry."""
+        """Time from arrival to queue entry: at the client and on the way."""
         return np.where(self.queued == NEVER, NEVER, self.queued - self.wanted)
 
     @cached_property
     def admitted(self) -> Integers:
-        """First admission: a preemption never restarts the wait."""
+        """First admission; a preemption does not restart the wait."""
         return self.when(Kind.ADMITTED, first=True)
 
     @cached_property
@@ -84,7 +88,7 @@ class Lives:
 
     @cached_property
     def ended(self) -> Integers:
-        """Completion, rejection, time-out or cancellation; leaving this engine."""
+        """Completion, rejection, time-out, cancellation, or departure to another engine."""
         ended = self.finished
         for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED):
             ended = np.maximum(ended, self.when(kind))
@@ -92,7 +96,7 @@ class Lives:
 
     @cached_property
     def preemptions(self) -> Integers:
-        """How often each was preempted."""
+        """How often each request was preempted."""
         return self.count(Kind.PREEMPTED)
 
     @cached_property
@@ -109,8 +113,8 @@ class Lives:
         return status
 
     @property
-    def in_vain(self) -> Bools:
-        """Whose work served nobody, as far as this log tells."""
+    def wasted(self) -> Bools:
+        """Which requests did not deliver their answer, as far as this log says: bools, all their work is wasted."""
         return np.isin(self.status, (CANCELLED, TIMED_OUT, INTERRUPTED))
 
     @cached_property
@@ -120,12 +124,12 @@ class Lives:
 
     @property
     def reasons(self) -> list[str]:
-        """Why each was rejected, empty if it was not."""
+        """Why each request was rejected, empty if it was not."""
         return [self.log.reasons[reason] if reason != NEVER else "" for reason in self.rejection]
 
     @cached_property
     def step_ends(self) -> Integers:
-        """When each step ended."""
+        """When each step ended: shape (steps,)."""
         runs, durations = self.log.run_table(), self.log.step_durations()
         total = np.cumsum(durations)
         first = np.cumsum(runs["steps"]) - runs["steps"]
@@ -134,12 +138,12 @@ class Lives:
 
     @cached_property
     def token_distances(self) -> Integers:
-        """For each step, the time since the step before it ended."""
+        """Time from the end of the step before to the end of each step: shape (steps,)."""
         return np.diff(self.step_ends, prepend=0)
 
     @cached_property
     def stints(self) -> tuple[Integers, Integers, Integers]:
-        """Stretches of plain decoding: request, first step, and the step after the last that somebody awaited."""
+        """Stints of decoding: request, first step, and the step after the last whose token was delivered."""
         request, first, end = self.log.stint_table().T
         cut = np.isin(self.kind, (Kind.CANCELLED, Kind.TIMED_OUT, Kind.LOST))
         if not cut.any():
@@ -151,7 +155,7 @@ class Lives:
         return request[some], first[some], end[some]
 
     def decoders_by_step(self, chosen: Bools) -> Integers:
-        """How many decoding sequences of the chosen requests got a token from each step."""
+        """How many decoding sequences of the chosen requests got a token from each step: shape (steps,)."""
         request, first, end = self.stints
         mine = chosen[request]
         bins = len(self.step_ends) + 1
@@ -160,7 +164,7 @@ class Lives:
 
     @cached_property
     def delivered_by_step(self) -> Integers:
-        """How many tokens were delivered by each step; one collected later counts for the step that brought it."""
+        """Tokens delivered by each step: shape (steps,). One collected later counts for the step that computed it."""
         everyone = np.ones(len(self.log.requests), bool)
         other = np.isin(self.kind, (Kind.FIRST_TOKEN, Kind.RESUMED))
         brought = np.searchsorted(self.step_ends, self.time[other], side="right") - 1
@@ -168,20 +172,20 @@ class Lives:
 
     @cached_property
     def pauses(self) -> tuple[Integers, Integers]:
-        """Gaps with a step that brought no token: request and nanoseconds."""
+        """Gaps that contain a step without a token: (request, ns)."""
         resumed = self.kind == Kind.RESUMED
         return self.request[resumed], self.time[resumed] - self.step_ends[self.value[resumed]]
 
     @cached_property
     def tokens(self) -> Integers:
-        """Tokens that each request was given."""
+        """Tokens delivered to each request."""
         request, first, end = self.stints
         given = np.bincount(request, end - first, len(self.log.requests))
         return given.astype(np.int64) + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
 
     @cached_property
     def last_token(self) -> Integers:
-        """When each got its latest token, NEVER if it got none."""
+        """When each request got its latest token."""
         resumed = self.kind == Kind.RESUMED
         latest = self.first_token.copy()
         np.maximum.at(latest, self.request[resumed], self.time[resumed])

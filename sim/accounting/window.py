@@ -1,4 +1,4 @@
-"""Figures of a measuring window of a run, in ns of its clock: pure functions of the event log.
+"""Metrics of a measuring window of a run, in ns of its clock: pure functions of the event log.
 
 Latencies and attainment are of the requests whose clients wanted to send them from `begin` to before `end`, whenever
 they ended. Rates and goodput are of what happened: requests wanted then, and what came after `begin` and by `end`,
@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sim.accounting.client_view import injected_requests
 from sim.accounting.concurrency import concurrency
-from sim.accounting.metrics import asked, latencies_of, ratio, request_latencies, status_counts
+from sim.accounting.latencies import latencies_of, request_latencies
+from sim.accounting.metrics import ratio, status_counts
 from sim.accounting.objectives import Since, objectives_met
 from sim.accounting.rates import by_gaps
-from sim.accounting.requests import Lives
+from sim.accounting.requests import RequestRecords
 from sim.log.events import EventLog
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.request import SECOND, Nanoseconds
 
 
@@ -25,12 +27,15 @@ def measured(
     begin: Nanoseconds,
     end: Nanoseconds | None,
     objectives: Mapping[str, Nanoseconds] | None = None,
-    trail: Trail | None = None,
+    service_log: ServiceLog | None = None,
     since: Since = "wanted",
 ) -> dict[str, Any]:
-    """The figures of a window, to the end of the run without an `end`; times in seconds, rates over its length."""
-    fleet = [Lives(log) for log in logs]
-    injected = asked(fleet, trail)
+    """The metrics of the window from `begin` to `end` (None: the end of the run), as plain numbers.
+
+    Times are in seconds, rates over the length of the window; the rest as in `sim.accounting.metrics.summary`.
+    """
+    fleet = [RequestRecords(log) for log in logs]
+    injected = injected_requests(fleet, service_log)
     over = last_end(fleet, injected.ended.max(initial=0))
     wanted = injected.wanted >= begin
     if end is None:
@@ -41,7 +46,8 @@ def measured(
     status, latencies = injected.status, request_latencies(injected)
     ended = (injected.finished > begin) & (injected.finished <= end)
     tokens = sum(
-        int(lives.delivered_by_step[(lives.step_ends > begin) & (lives.step_ends <= end)].sum()) for lives in fleet
+        int(records.delivered_by_step[(records.step_ends > begin) & (records.step_ends <= end)].sum())
+        for records in fleet
     )
     met = objectives_met(status, latencies, objectives, since) if objectives else None
     return {
@@ -63,6 +69,6 @@ def measured(
     }
 
 
-def last_end(fleet: Sequence[Lives], ended: int) -> int:
+def last_end(fleet: Sequence[RequestRecords], ended: int) -> int:
     """When the last request or step ended."""
-    return max([int(ended), *(int(lives.step_ends[-1]) for lives in fleet if len(lives.step_ends))])
+    return max([int(ended), *(int(records.step_ends[-1]) for records in fleet if len(records.step_ends))])

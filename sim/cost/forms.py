@@ -1,9 +1,8 @@
-"""What a step costs: from the shape of a batch to nanoseconds. Knows nothing of requests or policies.
+"""Cost models of a step: from the shape of a batch to nanoseconds. Measured tables are in `sim.cost.table`.
 
-Every coefficient is a float in nanoseconds. A step's duration is a fixed part, constant over a run of
-decode steps, plus terms in the context and in the pages, which grow as the run goes on. `step` and `run`
-evaluate the same expression in the same order, so a run of k steps equals k single ones to the
-nanosecond. Measured tables are in `sim.cost.table`.
+Every coefficient is a float in nanoseconds. The duration of a step is a fixed part, constant over a run of decode
+steps, plus terms in the context and in the pages, which grow during the run. `step` and `run` evaluate the same
+expression in the same order, so that a run of k steps equals k single ones to the nanosecond.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ RAMP = np.arange(256, dtype=np.float64)
 
 
 class Shape:
-    """What a cost needs to know of a batch.
+    """The shape of a batch: all that its cost depends on.
 
-    decodes        sequences that compute exactly one new token (held ones ride along and count)
+    decodes        sequences that compute exactly one new token (held ones are computed too and count)
     context        cached positions the decoding sequences attend to, without the new ones
-    longest        the most that one of them attends to, if the scheduler was asked to watch it
+    longest        the most that one of them attends to, if the cost depends on it
     chunks         sequences that compute part of a prompt, or recompute
     chunk_tokens   positions those compute
     pieces         (start, positions) of each of those
@@ -78,22 +77,22 @@ class Shape:
 
 
 class StepCost(Protocol):
-    """Nanoseconds for a step, and for each of a run of decode steps."""
+    """A cost model: the duration of a step, and of each of a run of decode steps."""
 
     def step(self, shape: Shape) -> Nanoseconds:
-        """The duration of one step of this shape, at least 1 ns."""
+        """The duration of one step of this shape in ns, at least 1."""
 
     def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
-        """The durations of `steps` decode steps that start from this shape.
+        """The durations of `steps` decode steps that start from this shape: int64 ns, one a step.
 
-        The context grows by `decodes` a step; `growth[j]` pages are added at the start of step j
-        (growth[0] is in `shape` already and is not read).
+        The context grows by `decodes` a step; `growth[j]` pages are added at the start of step j (growth[0] is part
+        of `shape` already). Must equal `step` of each of them. Raises OverflowError beyond 63 bits.
         """
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Every step lasts the same: the textbook's engine."""
+    """Every step lasts `duration` ns. Raises ValueError below 1 ns."""
 
     duration: Nanoseconds
 
@@ -112,7 +111,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Curve(ABC):
-    """What all costs but `Unit` share: terms linear in context and pages beside a fixed part, and the host.
+    """Common part of all costs but `Unit`: a fixed part, terms linear in context and pages, and the host.
 
     `host` comes before the device's part; `overlapped_host` runs beside it, so that the longer of the two counts.
     `raggedness` r makes reading the context dearer by the factor 1 + r x (longest / mean - 1): that is r x `excess`
@@ -138,12 +137,12 @@ class Curve(ABC):
 
     @property
     def needs_longest(self) -> bool:
-        """Whether the longest decode matters, so that somebody has to watch it."""
+        """Whether the cost depends on the longest decode, so that the scheduler must keep it up to date."""
         return self.raggedness > 0
 
     @cached_property
     def least(self) -> Nanoseconds:
-        """The host's part alone, and at least 1."""
+        """The shortest step: the part of the host alone, and at least 1 ns."""
         return max(1, round(self.host + self.overlapped_host))
 
     @property

@@ -1,11 +1,11 @@
-"""What a step costs by tables: matrix products by tokens, attention by batch and by chunk, as they were measured.
+"""A cost model of measured tables: matrix products by tokens, attention by batch and by chunk.
 
     step = host + dense(tokens) + sequences(decodes + chunks) + decode(decodes, context) + chunks by size and start
 
 A mixed step is no sum of a decode step and a prefill: its tokens share the matrix products, its attention runs in one
 launch, and beside a chunk the decodes may read their context more slowly (`beside`). Tables are laid out for every
-whole number once, by monotone interpolation, so a step costs a few look-ups. Beyond a table's end: see `Knots`. Knows
-no operator, model or device.
+whole number once, by monotone interpolation, so that a step costs a few look-ups. Beyond the end of a table: see
+`Knots`. Independent of operators, models and devices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admission: who of the queue enters the running batch in the step being planned.
+"""Admission: which waiting sequences enter the running batch in the step being planned.
 
 `admit_waiting` is the pass over the queue. `enter` checks one sequence against prefix hits, token budget and memory,
 and admits it, perhaps in place of a victim (displacement). `admit` books the admission.
@@ -18,7 +18,7 @@ from sim.request import Nanoseconds, Page, Sequence
 def admit_waiting(state: EngineState, batch: Batch) -> Reason:
     """Admit in the policy's order while there are a slot, budget and memory; returns why the pass ended.
 
-    The first sequence that cannot enter ends it. NO_DEMAND: nobody waits, or all slots are taken.
+    The first sequence that cannot enter ends it. NO_DEMAND: no sequence waits, or all slots are taken.
     """
     limit = state.chunk_limit()
     step = state.decoders.step
@@ -70,14 +70,14 @@ def enter(
 def take_slot(state: EngineState, batch: Batch, limit: int) -> bool:
     """Let the head of the queue take the slot of a victim that leaves for it: both happen, or neither."""
     head = state.order.head(batch.planned, state.decoders.step)
-    if head is None or head.last_step >= state.log.steps:  # nobody, or displaced with a token in flight
+    if head is None or head.last_step >= state.log.steps:  # none, or displaced with a token in flight
         return False
     victim = displaced(state, head, batch.planned)
     return victim is not None and enter(state, head, batch, limit, victim) is None
 
 
 def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence | None:
-    """Who would have to leave for the head: the victim, if less urgent; or whom the order names; None: nobody."""
+    """The sequence to preempt for the head: the victim, if it is less urgent; or the choice of the order; or None."""
     step = state.decoders.step
     if not state.config.preempt_for_slot:
         return state.order.displaced(head, state.running.values(), now, step)

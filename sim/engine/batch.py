@@ -1,4 +1,4 @@
-"""What one step computes (Batch): the scheduler's decision, and all that the log and the cost need of it."""
+"""What one step computes (Batch): the decision of the scheduler, with all that the log and the cost use of it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ NO_GROWTH = array("q", [0])
 
 
 class Batch(Shape):
-    """One step's work, and for how many steps the same batch may go on.
+    """The work of one step, and for how many steps the same batch may repeat.
 
-    planned    when it was planned, ns; `start` when its next step to be committed starts, set by the driver
+    planned    when it was planned, ns; `start`: when its next step to be committed starts, set by the driver
     budget     tokens that may still be added
-    work       (sequence, start, tokens) for all but the plainly decoding ones; 0 tokens: it got no budget
-    served     tokens by admission number, where the running ones were served one by one
-    preempted  whether somebody had to leave for want of pages
-    reason     why the admission pass ended with someone still waiting
-    refused    whether it ended because memory or the admission rule kept somebody out
-    found      pages that the one at whom the admission pass ended would have found
-    repeat     steps after which the plan must be made again, at the latest
-    until      time after which it must be, at the first step boundary (or None)
-    growth     pages that each of the `repeat` steps begins to fill, beside those the plan has filled (0 first)
-    durations  of the steps to come, ns, where the driver knows them
-    steps      how many of these steps the scheduler counts as planned; `done` of them are committed
+    work       (sequence, start, tokens) of all that do not simply decode; 0 tokens: no budget was left
+    served     tokens by admission number, where the running sequences were served one by one
+    preempted  whether a sequence was preempted for want of pages
+    reason     why the admission pass ended with sequences still waiting
+    refused    whether it ended because memory was short or the admission rule refused
+    found      cached pages of the sequence at which the admission pass ended
+    repeat     the plan must be made again after so many steps at the latest
+    until      time from which it must be made again, at the first step boundary (None: never)
+    growth     pages that each of the `repeat` steps begins to fill, beside those that the plan has taken (0 first)
+    durations  of the steps to come, ns, where the driver has computed them
+    steps      how many of these steps count as planned; `done` of them are committed
     yields     (sequence, step of its token before) of those in `work` that get a token
     ends       sequences whose last token the last planned step brings
 
@@ -101,7 +101,7 @@ class Batch(Shape):
         return tokens
 
     def count(self, seq: Sequence, start: int, tokens: int) -> None:
-        """Enter one of `work` into the shape and, unless it is over, into exactly one row of the ledger."""
+        """Count one entry of `work` in the shape and, unless the sequence is over, in one row of the ledger."""
         if not tokens:
             self.idle_rows += not seq.over
             return
@@ -147,7 +147,7 @@ class Batch(Shape):
         )
 
     def pass_over(self, steps: int, on_demand: bool) -> None:
-        """So many steps have just been committed; what the row said of the first is now said of the next."""
+        """Advance the row of the log past `steps` committed steps, to the next one."""
         grown = sum(self.growth[self.done - steps + 1 : self.done + 1])
         self.decoder_context += self.decode_rows * steps
         self.live += self.tokens * steps

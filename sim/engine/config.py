@@ -22,7 +22,7 @@ class EngineConfig:
     contiguous          the cache is one rectangle: admissions pay for copying
     depth               steps in flight at once; 2 plans a step while the one before it runs
     max_active          most sequences running at once, if fewer than slots
-    admit_every         least number of steps between two plans that admit somebody, while anybody runs
+    admit_every         least number of steps between two plans that admit a sequence, while any sequence runs
     chunk_limit         most positions that one step computes of one sequence, unless it is alone (0: no limit)
     chunk_limit_adapts  that limit is at least the sequence's share of the budget
     queue_limit         most sequences that may wait; later arrivals are rejected (None: no limit)

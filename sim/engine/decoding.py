@@ -1,9 +1,8 @@
-"""The sequences that simply decode, one token each in every step: their progress is one counter.
+"""The sequences that decode one token in every step: their progress is one counter.
 
-A decoder's computed positions are the step counter plus its own constant `base`, so a step touches no
-sequence. The next to reach its goal is the top of a heap, and so is, where a cost asks for it, the longest; the
-pages that a step needs are counted by phase (position modulo page size). Steps are counted as planned, not as
-ended.
+The computed positions of a decoder are the step counter plus its own constant `base`, so that a step touches no
+sequence. The next to reach its goal is the top of a heap, and so is the longest, where a cost depends on it. The
+pages that a step needs are counted by phase (position modulo page size). Steps count from their plan on.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from sim.request import Sequence
 
 
 class Decoders:
-    """All decoders of one engine, between two plans."""
+    """All decoders of one engine."""
 
     __slots__ = ("bases", "context", "count", "finishing", "page_size", "pages_needed", "step", "watched")
 
@@ -34,7 +33,7 @@ class Decoders:
         return self.step + seq.base
 
     def join(self, seq: Sequence) -> None:
-        """From the next step on the sequence computes one token a step, until it reaches its goal."""
+        """Add a sequence: from the next step on it computes one token a step, until it reaches its goal."""
         seq.decoding = True
         seq.base = seq.computed - self.step
         seq.joined = self.step
@@ -46,7 +45,7 @@ class Decoders:
             self.watch_one(seq)
 
     def leave(self, seq: Sequence) -> None:
-        """The sequence no longer advances with the others; its progress is its own again."""
+        """Remove a sequence; its progress is stored in it again."""
         seq.decoding = False
         seq.computed = self.step + seq.base
         seq.known = seq.computed + 1
@@ -56,12 +55,12 @@ class Decoders:
         self.pages_needed[-seq.base % self.page_size] -= 1
 
     def advance(self, steps: int) -> None:
-        """Every decoder computes a token in each of so many steps."""
+        """Count `steps` steps, in each of which every decoder computes a token."""
         self.step += steps
         self.context += self.count * steps
 
     def next_finish(self) -> int:
-        """The step count at which the next decoder reaches its goal. There is at least one."""
+        """The step count at which the next decoder reaches its goal; there is at least one decoder."""
         while True:
             finish, serial, seq = self.finishing[0]
             if seq.decoding and seq.serial == serial and seq.goal - seq.base == finish:
@@ -69,29 +68,29 @@ class Decoders:
             heappop(self.finishing)
 
     def watch(self) -> None:
-        """From now on know the longest, for a cost that depends on it. Nobody decodes yet."""
+        """Keep the longest decoder up to date, for a cost that depends on it; called before any sequence decodes."""
         assert not self.count, "watched from the beginning, or not at all"
         self.watched = True
 
     def watch_one(self, seq: Sequence) -> None:
-        """Enter a decoder by its length, and drop those that have left once they are the most: O(log n) a join."""
+        """Enter a decoder by its length; entries of those that have left are dropped once they are the most."""
         heappush(self.bases, (-seq.base, seq.serial, seq))
         if len(self.bases) > 2 * self.count + 64:
             self.bases = [entry for entry in self.bases if present(entry)]
             heapify(self.bases)
 
     def longest(self) -> int:
-        """Positions that the longest decoder has computed, 0 if nobody decodes; only if watched."""
+        """Positions that the longest decoder has computed, 0 if there is none; only if watched."""
         while self.bases and not present(self.bases[0]):
             heappop(self.bases)
         return self.step - self.bases[0][0] if self.bases else 0
 
     def some_due(self) -> bool:
-        """Whether anybody may have reached the goal."""
+        """Whether a decoder may have reached its goal."""
         return bool(self.finishing) and self.finishing[0][0] <= self.step
 
     def due(self) -> list[Sequence]:
-        """The decoders that have reached their goal, in the order they were admitted; they leave."""
+        """Remove and return the decoders that have reached their goal, in order of admission."""
         leaving = []
         while self.count and self.next_finish() <= self.step:
             seq = heappop(self.finishing)[2]
@@ -100,7 +99,7 @@ class Decoders:
         return leaving
 
     def pages_ahead(self, steps: int) -> array[int]:
-        """Pages that they begin in each of the steps after that one."""
+        """Pages that the decoders begin in each of the `steps` steps after the next one: int64, one a step."""
         at = (self.step + 1) % self.page_size
         if at + steps <= self.page_size:
             return self.pages_needed[at : at + steps]
@@ -110,7 +109,7 @@ class Decoders:
         return (cycle * (steps // self.page_size + 1))[:steps]
 
     def steps_within(self, pages: int, most: int) -> int:
-        """How many steps after the one planned next so many pages allow, up to `most`."""
+        """For how many steps after the next one `pages` free pages are enough, up to `most`."""
         if self.count * (most // self.page_size + 1) <= pages:
             return most
         cycles, pages = divmod(pages, self.count)
@@ -123,15 +122,15 @@ class Decoders:
         return min(steps, most)
 
     def go_back(self, step: int) -> None:
-        """Nobody decodes, and only so many of the steps planned will have been."""
+        """Set the step counter back to `step`, after a failure; no sequence decodes."""
         self.step = step
         self.finishing, self.bases = [], []
 
     def check(self) -> None:
-        """Nobody decodes: what holds once every sequence has left."""
+        """Check what holds once every sequence has left: nothing is counted. Raises AssertionError."""
         assert not self.count, f"{self.count} decoders are counted that are not there"
         assert not self.context, f"{self.context} positions are counted that are not there"
-        assert not any(self.pages_needed), "a page is expected that nobody needs"
+        assert not any(self.pages_needed), "a page is expected that no decoder needs"
 
 
 def present(entry: tuple[int, int, Sequence]) -> bool:

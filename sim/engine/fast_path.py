@@ -17,8 +17,8 @@ LONGEST_RUN = 256
 def serve_all(state: EngineState, batch: Batch) -> bool:
     """Continue all running sequences at once, if budget and pages are enough for all; else change nothing: False.
 
-    Equal to the pass in order: where nobody is preempted or cut short, everybody gets what it wants in any order. The
-    decoders take one token each, and the pages that begin with it are counted by phase (`Decoders.pages_needed`).
+    Equal to the pass in order: where no sequence is preempted or cut short, each gets all its tokens in any order.
+    The decoders take one token each, and the pages that begin with it are counted by phase (`Decoders.pages_needed`).
     """
     decoders = state.decoders
     pages = decoders.pages_needed[decoders.step % decoders.page_size]
@@ -45,8 +45,8 @@ def serve_all(state: EngineState, batch: Batch) -> bool:
 def all_can_be_served(state: EngineState, pages: int, budget: int, limit: int) -> bool:
     """Whether neither pages nor budget make the order of the running sequences matter.
 
-    The decoders need `pages` and leave `budget`. A sequence may be cut short if it was admitted after everybody that
-    decodes (`latest_past_prefill`): then the pass in order, too, serves all decoders before it.
+    The decoders need `pages` and leave `budget`. A sequence may be cut short if it was admitted after all
+    decoders (`latest_past_prefill`): then the pass in order, too, serves all decoders before it.
     """
     for serial, seq in state.catching_up.items():
         wanted = min(seq.known - seq.computed, limit)
@@ -82,10 +82,10 @@ def measure(state: EngineState, batch: Batch) -> None:
 
 
 def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
-    """Set for how many steps this very batch goes on if nobody comes: to the next end or page shortage.
+    """Set for how many steps the batch may repeat without an arrival: to the next end or page shortage.
 
     Equal to planning each of these steps: only decoders run, so the batch can change only when one ends, when pages
-    run short, or when somebody who waits could enter. The run ends before each of these. `closed`: a finished
+    run short, or when a waiting sequence could enter. The run ends before each of these. `closed`: a finished
     sequence keeps its place, so it does not change the batch.
     """
     decoders = state.decoders

@@ -1,7 +1,4 @@
-"""The sequences that wait: the policy's order, and beside it the pages that they need.
-
-Knows nothing of slots or budgets.
-"""
+"""The waiting sequences: the order of the policy, and the pages that each of them needs."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from sim.request import Nanoseconds, Sequence
 
 
 class Waiting:
-    """An order, how many are in it, and the smallest need of any of them."""
+    """An order, the number of sequences in it, and the smallest need of any of them."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -19,17 +16,17 @@ class Waiting:
         self.smallest: int | None = None  # None: to be found again
 
     def push(self, seq: Sequence, needs: int, now: Nanoseconds, step: int) -> None:
-        """A sequence joins that needs so many pages."""
+        """Add a sequence that needs `needs` pages."""
         self.order.push(seq, now, step)
         self.note(seq, needs)
 
     def push_back(self, seq: Sequence, needs: int, now: Nanoseconds, step: int) -> None:
-        """A preempted sequence returns."""
+        """Add a preempted sequence that needs `needs` pages."""
         self.order.push_back(seq, now, step)
         self.note(seq, needs)
 
     def note(self, seq: Sequence, needs: int) -> None:
-        """Count what a sequence needs."""
+        """Count the need of a sequence."""
         self.count += 1
         seq.needs = needs
         self.needs[needs] = self.needs.get(needs, 0) + 1
@@ -37,7 +34,7 @@ class Waiting:
             self.smallest = needs
 
     def pop(self, seq: Sequence) -> None:
-        """A sequence leaves, admitted or ended."""
+        """Remove a sequence that is admitted or has ended."""
         self.order.pop(seq)
         self.count -= 1
         self.needs[seq.needs] -= 1
@@ -46,7 +43,7 @@ class Waiting:
             self.smallest = None
 
     def smallest_need(self) -> int:
-        """The fewest pages with which any of those who wait could enter. There is at least one."""
+        """The smallest need of any waiting sequence; at least one waits."""
         if self.smallest is None:
             self.smallest = min(self.needs)
         return self.smallest

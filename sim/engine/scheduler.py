@@ -255,7 +255,7 @@ class Scheduler:
         return departed
 
     def order_changes_at(self, now: Nanoseconds) -> Nanoseconds | None:
-        """When the order may let somebody go although nothing happens before; None: never, or nobody waits."""
+        """When `order.head` may change although nothing happens before, ns; None: never, or no sequence waits."""
         if not self.state.waiting.count:
             return None
         return self.policy.order.next_change(now, self.state.decoders.step)[0]

@@ -27,7 +27,7 @@ class EngineState:
     finished             committed as ended since the last plan
     riding               finished, and part of one step more (evict "after")
     abandoned            running, and given up by their clients since the last plan
-    departed             ended, and not yet reported to whoever sent them
+    departed             ended, and not yet reported to the driver
     latest_past_prefill  highest admission number that has had a token here; later ones can only be prefilling
     over                 how many running sequences have all their tokens
     computed             positions of all running sequences

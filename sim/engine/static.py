@@ -1,4 +1,4 @@
-"""Static batching: a batch forms when the engine is free, and nobody enters or leaves before all have ended.
+"""Static batching: a batch forms when the engine is free, and no sequence enters or leaves before all have ended.
 
 The discipline that continuous batching replaced, kept to measure what it costs: one prefill padded to the longest
 prompt, then every step is charged for the whole padded batch; slots and pages are held until the last member ends.

@@ -1,1 +1,1 @@
-"""The logs of a run: flat integer arrays, written in order, never read by the scheduler."""
+"""The logs of a run: flat integer arrays, written in order, never read for a decision."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass
 class CacheUse:
-    """How a cache was used.
+    """How a prefix cache was used.
 
-    warm_pages  pages that could be found when the run began
+    warm_pages  pages in the cache when the run began
     queried     tokens that first admissions looked up
     requeried   tokens that admissions after a preemption looked up
-    evictions   pages that can no longer be found, because they were taken
+    evictions   pages that were evicted, because they were taken
     """
 
     warm_pages: int = 0

@@ -1,9 +1,9 @@
-"""The event log: the only output of a run. Flat integer arrays, written in order, never read by the scheduler.
+"""The event log: the only output of a run. Flat integer arrays, written in order, never read for a decision.
 
 Five kinds of record. Events: something happened to a request. Stays: a sequence had a slot for a range of steps.
-Stints: within it, it simply decoded, one token in each of a range of steps. Chunks: it was in a step otherwise,
+Stints: within a stay, it decoded, one token in each of a range of steps. Chunks: it was in a step otherwise,
 computing so many positions after so many. Runs: steps with the same batch, back to back, each with its duration.
-Steps are numbered from 0 in the order they ran. Knows no metric; see `sim.accounting.metrics`.
+Steps are numbered from 0 in the order they ran. Metrics are computed in `sim.accounting.metrics`.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class Kind(IntEnum):
     RESUMED = 4
     """its next token, after steps without one [the step that brought the token before]"""
     PREEMPTED = 5
-    """[computed positions thrown away; 0 if its last token is on the way]"""
+    """[computed positions thrown away; 0 if its last token is in flight]"""
     LOST = 6
-    """generated, but never collected: its last token [the step that brought it]"""
+    """its last token was generated, but never collected [the step that generated it]"""
     FINISHED = 7
     """[tokens delivered]"""
     RELEASED = 8
     """slot and pages are free again [whether it had nothing left to compute]"""
     DEQUEUED = 9
-    """it waits no longer, without being admitted"""
+    """it left the queue without being admitted"""
     CANCELLED = 10
-    """its client gave up [steps that had ended by then: what later ones bring, nobody gets]"""
+    """its client gave up [steps that had ended by then: tokens of later ones are not delivered]"""
     TIMED_OUT = 11
-    """it took too long [the same]"""
+    """it timed out [steps that had ended by then]"""
     MOVED = 12
-    """it goes on on another engine [computed positions thrown away]"""
+    """it continues on another engine [computed positions thrown away]"""
     INTERRUPTED = 13
-    """its engine failed, and all it had got is lost [steps that had ended by then]"""
+    """its engine failed, and its tokens are lost [steps that had ended by then]"""
 
 
 QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED = list(Kind)[:9]
@@ -83,7 +83,7 @@ RUN = (
     "recomputed",  # slots that compute anything a preemption had thrown away
     "held",  # slots whose sequence has all its tokens, and empty slots of a closed static batch
     "no_budget",  # slots whose sequence got nothing
-    "waiting",  # sequences that plan left waiting
+    "waiting",  # sequences that the plan left waiting
     "reason",  # why, as far as slots stay empty
     "tokens",  # positions computed a step
     "redone",  # of these, positions that an earlier step had computed
@@ -92,7 +92,7 @@ RUN = (
     "live",  # positions with a token during the first step, those it computes included
     "filled",  # pages with a live position during the first step
     "pages",  # pages held during the first step
-    "cached",  # free pages whose content can still be found, during the first step
+    "cached",  # free pages in the prefix cache during the first step
 )
 
 PACK_2, PACK_3, PACK_4, PACK_RUN = (Struct(f"={count}q").pack for count in (2, 3, 4, len(RUN)))
@@ -100,12 +100,16 @@ PACK_2, PACK_3, PACK_4, PACK_RUN = (Struct(f"={count}q").pack for count in (2, 3
 
 
 class EventLog:
-    """What happened, in integers; `slots`, `pages` and `page_size` say of what.
+    """What happened on one engine, in 64-bit integers; times in ns.
 
-    `depth`: steps in flight at once; with 2, a step is planned when the one before it starts.
-    `on_demand`: pages are taken when their first position is computed, so that pages held grow with pages
-    filled during a run; else a sequence holds all its pages from admission on.
-    `cache`: counts of a pool that remembers, beside the digest.
+    slots, pages, page_size  of the engine
+    on_demand  pages are taken when their first position is computed, so that the pages held grow with the pages
+               filled during a run; otherwise a sequence holds all its pages from admission on
+    depth      steps in flight at once; with 2, a step is planned when the one before it starts
+    cache      counters of the prefix cache, not part of the digest; None without one
+    requests   in order of arrival: the index of a request is its place here
+    reasons    messages of rejections, by the value of REJECTED
+    ended      number of requests that have ended
     """
 
     def __init__(
@@ -150,18 +154,18 @@ class EventLog:
         self.events += PACK_4(now, kind, index, value)
 
     def reject(self, now: Nanoseconds, index: int, reason: str) -> None:
-        """A request was turned away."""
+        """A request was rejected."""
         if reason not in self.reasons:
             self.reasons.append(reason)
         self.event(now, REJECTED, index, self.reasons.index(reason))
         self.ended += 1
 
     def stay(self, index: int, first: int, end: int) -> None:
-        """Request `index` had a slot in each step first..end."""
+        """Request `index` had a slot in each step from `first` to before `end`."""
         self.stays += PACK_3(index, first, end)
 
     def stint(self, index: int, first: int, end: int) -> None:
-        """Request `index` got a token from each step first..end by simply decoding."""
+        """Request `index` decoded: it got a token from each step from `first` to before `end`."""
         self.stints += PACK_3(index, first, end)
 
     def chunk(self, index: int, start: int, tokens: int) -> None:
@@ -178,44 +182,44 @@ class EventLog:
         self.growth.extend(growth)
 
     def forget_steps_in_flight(self) -> None:
-        """They will never end: no stay and no stint reaches beyond those that have."""
+        """Cut stays and stints to the steps that have ended: those in flight never will."""
         self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_table()))
 
     def rest(self, now: Nanoseconds, cached: int) -> None:
-        """The engine has nothing to do now, and so many of its free pages could still be found."""
+        """The engine has nothing to do now, and `cached` of its free pages are still in the cache."""
         self.rests += PACK_2(now, cached)
 
     def rest_table(self) -> Integers:
-        """(time, cached pages) of each time the engine ran out of work: a view, no copy."""
+        """(time, cached pages) of each time the engine ran out of work: int64 of shape (rests, 2), a view."""
         return np.frombuffer(self.rests, np.int64).reshape(-1, 2)
 
     def event_table(self) -> Integers:
-        """All events, one row each, columns EVENT: a view, no copy."""
+        """All events: int64 of shape (events, len(EVENT)), a view."""
         return np.frombuffer(self.events, np.int64).reshape(-1, len(EVENT))
 
     def stay_table(self) -> Integers:
-        """All stays, one row each, columns STAY: a view, no copy."""
+        """All stays: int64 of shape (stays, len(STAY)), a view."""
         return np.frombuffer(self.stays, np.int64).reshape(-1, len(STAY))
 
     def stint_table(self) -> Integers:
-        """All stints, one row each, columns STINT: a view, no copy."""
+        """All stints: int64 of shape (stints, len(STINT)), a view."""
         return np.frombuffer(self.stints, np.int64).reshape(-1, len(STINT))
 
     def chunk_table(self) -> Integers:
-        """All chunks, one row each, columns CHUNK: a view, no copy."""
+        """All chunks: int64 of shape (chunks, len(CHUNK)), a view."""
         return np.frombuffer(self.chunks, np.int64).reshape(-1, len(CHUNK))
 
     def run_table(self) -> dict[str, Integers]:
-        """All runs by the column names of RUN: views, no copy."""
+        """All runs by the column names of RUN: int64 of shape (runs,), views."""
         table = np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
         return {name: table[:, column] for column, name in enumerate(RUN)}
 
     def step_durations(self) -> Integers:
-        """Nanoseconds of each step: a view, no copy."""
+        """Duration of each step in ns: int64 of shape (steps,), a view."""
         return np.frombuffer(self.durations, np.int64)
 
     def filled_by_step(self) -> Integers:
-        """Pages with a live position during each step."""
+        """Pages with a computed position during each step: int64 of shape (steps,)."""
         runs = self.run_table()
         grown = np.cumsum(np.frombuffer(self.growth, np.int64))
         first = np.cumsum(runs["steps"]) - runs["steps"]
@@ -223,7 +227,7 @@ class EventLog:
         return filled
 
     def held_by_step(self) -> Integers:
-        """Pages held during each step."""
+        """Pages held during each step: int64 of shape (steps,)."""
         runs = self.run_table()
         if not self.on_demand:
             return np.repeat(runs["pages"], runs["steps"])
@@ -231,12 +235,12 @@ class EventLog:
         return held
 
     def cached_by_step(self) -> Integers:
-        """Free pages whose content could still be found during each step."""
+        """Free pages in the prefix cache during each step: int64 of shape (steps,)."""
         runs = self.run_table()
         return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - self.held_by_step())
 
     def sha256(self) -> str:
-        """Digest of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.
+        """Digest (hex) of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.
 
         Two runs that differ only in how their steps were grouped have the same digest.
         """
@@ -250,7 +254,7 @@ class EventLog:
         return digest.hexdigest()
 
     def maximal_runs(self) -> Integers:
-        """The runs (columns RUN), each as long as its batch stayed the same, however they were recorded."""
+        """The runs (columns RUN), merged as long as the batch stayed the same, however they were recorded."""
         table = np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
         if not len(table):
             return table

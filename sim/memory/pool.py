@@ -1,4 +1,4 @@
-"""Paged KV memory as a count of pages. Knows neither who holds a page nor what is in it."""
+"""Paged KV memory as a number of free pages; neither the holder nor the content of a page is recorded."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sim.request import Page, Sequence
 class PagePool:
     """`pages` pages of `page_size` token positions each, the unit of allocation.
 
-    Ask before you take: `can_take(n)` / `take(n)`, and give every page back. The pool that remembers what
-    is in a page (`sim.memory.prefix`) has the same interface; here nothing is ever found again.
+    Call `can_take` before `take`, and give every page back. The pool with a prefix cache (`sim.memory.prefix`) has
+    the same interface; here nothing is cached.
 
-    remembers  whether pages can be found again by their content
+    remembers  whether the pool has a prefix cache
     shared     positions that more than one sequence counts as its own, beyond the first
-    cached     free pages whose content could still be found
-    changes    how often it has changed what can be found
-    use        how the cache was used; None where nothing is remembered
+    cached     free pages whose content is still in the cache
+    changes    how often the content of the cache has changed
+    use        how the cache was used; None without one
     """
 
     remembers = False
@@ -41,43 +41,43 @@ class PagePool:
         return self.pages - self.free
 
     def pages_for(self, positions: int) -> int:
-        """Pages that hold so many positions of one sequence: the ceiling, never less."""
+        """Pages that hold `positions` positions of one sequence, rounded up."""
         return -(-positions // self.page_size)
 
     def can_take(self, pages: int) -> bool:
-        """Whether so many pages are free."""
+        """Whether `pages` pages are free."""
         return pages <= self.free
 
     def take(self, pages: int) -> None:
-        """Take pages; the caller has asked `can_take` first."""
+        """Take pages; `can_take` must be true. Raises AssertionError otherwise."""
         self.free -= pages
         assert self.free >= 0, "took a page that was not free"
 
     def find(self, seq: Sequence) -> list[Page]:
-        """The pages that hold a prefix of this sequence."""
+        """The cached pages of the longest prefix of a sequence, in order."""
         return []
 
     def claim(self, seq: Sequence, found: list[Page]) -> None:
-        """The sequence holds the pages it found."""
+        """Have a sequence hold the pages that `find` returned."""
 
     def keep(self, seq: Sequence, full: int) -> None:
-        """The first `full` pages of the sequence are full."""
+        """Enter the first `full` pages of a sequence, which are full, into the cache."""
 
     def takes_until_lost(self, found: list[Page]) -> int:
-        """How many pages can be taken before one of these can no longer be found."""
+        """How many pages can be taken before one of `found` is evicted from the cache."""
         return self.free
 
     def give_back(self, seq: Sequence, pages: int) -> None:
-        """A sequence returns all its pages."""
+        """Free the pages of a sequence, all that it holds."""
         self.free += pages
         assert self.free <= self.pages, "gave back a page that was never taken"
 
     def lose_all(self) -> None:
-        """The memory is gone, and everybody who held a page of it."""
+        """Free all pages: the content of the memory is lost, and no sequence holds a page."""
         self.free = self.pages
         self.shared = 0
 
     def check(self) -> None:
-        """Nothing is held: what holds once every sequence has left."""
+        """Check what holds once every sequence has left: all pages are free. Raises AssertionError."""
         assert self.free == self.pages, f"{self.used} pages were never given back"
         assert self.shared == 0, f"{self.shared} shared positions are counted that are not there"

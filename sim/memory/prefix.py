@@ -1,16 +1,14 @@
-"""The page pool that remembers: full pages are found again by their content, the prefix cache.
+"""A page pool with a prefix cache: full pages are found again by their content.
 
-A page's key stands for everything that makes its content the same: the tokens of the whole prefix up to
-its end, the adapter, and the domain in which pages may be shared. Keys chain: each is made from the one
-before it and the page's own tokens, so a change to an early token changes all that follow. Only full pages
-are kept. A page that nobody holds stays findable until it is taken: pages never kept are taken first, then
-the least recently used.
+The key of a page stands for all that makes its content the same: the tokens of the whole prefix up to its end, the
+adapter, and the domain in which pages may be shared. Keys are chained: each is a hash of the one before it and the
+page's own tokens, so that a change to an early token changes all that follow. Only full pages are cached. A page
+that no sequence holds stays in the cache until it is taken: pages that were never cached are taken first, then the
+least recently used.
 
-Content comes from token ids, from the block ids of a trace, or, where a request has only lengths, from the
-request itself: then only a preempted sequence finds its own pages again. Generated tokens belong to the
-request that generated them, unless a session says what they are (`Request.spoken`).
-
-Modelled on vLLM 0.32; knows nothing of slots, budgets or policies.
+Content comes from token ids or from the block ids of a trace. Where a request has only lengths, its pages match only
+themselves: a preempted sequence finds its own pages again. Generated tokens belong to the request that generated
+them, unless a session says what they are (`Request.spoken`). Modelled on vLLM 0.32.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ Key = Hashable
 class PrefixPool(PagePool):
     """A pool of pages that are found again by content.
 
-    share     who may hit whose pages: "none" only a request its own, "tenant" requests of one tenant, "all"
+    share     which requests may hit a page: "none" only the one that filled it, "tenant" those of its tenant, "all"
     identity  what else makes pages compatible, the same for all requests: the model, how it counts positions
 
     Raises ValueError for counts below 1, an unknown `share`, or block ids that do not line up with pages.
@@ -47,19 +45,19 @@ class PrefixPool(PagePool):
             raise ValueError(f"share is {share!r}; expected none, tenant or all")
         self.share = share
         self.identity = identity
-        self.known: dict[Key, dict[Page, None]] = {}  # findable pages by key, the first kept first
-        # Of these, the ones nobody holds, least recently used first. The first of a plain dict is slow to find
-        # once many before it have left.
+        self.known: dict[Key, dict[Page, None]] = {}  # cached pages by key, the first entered first
+        # Of these, the ones that no sequence holds, least recently used first. The first entry of a plain dict is
+        # slow to find once many before it have been removed.
         self.idle: OrderedDict[Page, None] = OrderedDict()
         self.use = CacheUse()
 
     @property
     def cached(self) -> int:  # type: ignore[override]  # a count here, a constant where nothing is remembered
-        """Free pages whose content could still be found."""
+        """Free pages whose content is still in the cache."""
         return len(self.idle)
 
     def find(self, seq: Sequence) -> list[Page]:
-        """The pages that hold the longest known prefix, leaving at least one token to compute."""
+        """The cached pages of the longest prefix of a sequence, leaving at least one token to compute."""
         found = []
         for key in self.keys(seq, (seq.known - 1) // self.page_size):
             pages = self.known.get(key)
@@ -69,7 +67,7 @@ class PrefixPool(PagePool):
         return found
 
     def claim(self, seq: Sequence, found: list[Page]) -> None:
-        """The sequence holds these pages from now on."""
+        """Have a sequence hold the pages that `find` returned."""
         for page in found:
             if page.holders:
                 self.shared += self.page_size
@@ -80,7 +78,7 @@ class PrefixPool(PagePool):
         seq.table = found
 
     def keep(self, seq: Sequence, full: int) -> None:
-        """The first `full` pages of the sequence are full now, and findable."""
+        """Enter the first `full` pages of a sequence, which are full, into the cache."""
         if full <= len(seq.table):
             return
         self.changes += 1
@@ -90,20 +88,20 @@ class PrefixPool(PagePool):
             seq.table.append(page)
 
     def take(self, pages: int) -> None:
-        """Take pages: those never kept first, then the least recently used, which are forgotten."""
+        """Take pages: those never cached first, then the least recently used, which are evicted."""
         super().take(pages)
         while len(self.idle) > self.free:
             self.forget(next(iter(self.idle)))
 
     def takes_until_lost(self, found: list[Page]) -> int:
-        """How many pages can be taken before one of these is forgotten."""
+        """How many pages can be taken before one of `found` is evicted."""
         at_stake = {page for page in found if not page.holders}
         if not at_stake:
             return self.free
         return self.free - len(self.idle) + next(place for place, page in enumerate(self.idle) if page in at_stake)
 
     def forget(self, page: Page) -> None:
-        """A page nobody holds can no longer be found."""
+        """Evict a page that no sequence holds."""
         self.changes += 1
         del self.idle[page]
         alike = self.known[page.key]
@@ -113,7 +111,7 @@ class PrefixPool(PagePool):
         self.use.evictions += 1
 
     def give_back(self, seq: Sequence, pages: int) -> None:
-        """All pages of a sequence, the tail first; those nobody else holds are free, and findable if kept."""
+        """Free all pages of a sequence, the last first; those that no other sequence holds stay in the cache."""
         super().give_back(seq, pages - len(seq.table))
         for page in reversed(seq.table):
             page.holders -= 1
@@ -125,14 +123,14 @@ class PrefixPool(PagePool):
         seq.table = []
 
     def lose_all(self) -> None:
-        """The memory is gone: nothing is found again, and nobody holds a page."""
+        """Free all pages and empty the cache: the content of the memory is lost."""
         super().lose_all()
         self.changes += 1
         self.known = {}
         self.idle = OrderedDict()
 
     def keys(self, seq: Sequence, end: int, first: int = 0) -> list[Key]:
-        """Keys of the pages first..end of a sequence; each stands for the whole prefix up to its end."""
+        """Keys of pages `first` to `end` (excluded) of a sequence; each stands for the whole prefix up to its end."""
         request = seq.request
         prompt_pages = 0
         if request.tokens is not None or request.blocks:
@@ -143,21 +141,21 @@ class PrefixPool(PagePool):
         return [*seq.keys[first:prompt_pages], *own]
 
     def next_key(self, seq: Sequence) -> bytes:
-        """The key of the page after those that have one."""
+        """The key of the first page without one."""
         parent = seq.keys[-1] if seq.keys else self.root(seq.request)
         return digest(parent, content(seq, len(seq.keys), self.page_size))
 
     def root(self, request: Request) -> bytes:
-        """Where the chain of a request starts: the domain and the adapter."""
+        """The first key of the chain of a request: a hash of the domain and the adapter."""
         domain = {"none": request.id, "tenant": request.tenant, "all": ""}[self.share]
         return digest(b"", repr((self.share, domain, request.adapter, self.identity)).encode())
 
     def contents(self) -> list[bytes]:
-        """What another run can start from: keys made of content, the least recently used first."""
+        """Keys from content of all cached pages, the least recently used first, for `warm`."""
         return [page.key for page in self.idle if isinstance(page.key, bytes)]
 
     def warm(self, contents: Iterable[bytes]) -> None:
-        """Start from what another pool left, as far as there are pages: the most recently used of it.
+        """Fill the cache with the `contents` of another pool, as far as there are pages: the most recently used.
 
         Raises ValueError for a pool that has been used.
         """
@@ -170,19 +168,22 @@ class PrefixPool(PagePool):
         self.use.warm_pages = len(self.idle)
 
     def check(self) -> None:
-        """Nothing is held, and every idle page can be found."""
+        """Check what holds once every sequence has left: all pages are free, and every idle page is in the cache."""
         super().check()
         findable = {page for alike in self.known.values() for page in alike}
-        assert findable == set(self.idle), "a page is findable that nobody has, or idle and not findable"
+        assert findable == set(self.idle), "the cached pages are not the idle ones"
 
 
 def digest(parent: bytes, own: bytes) -> bytes:
-    """A key from the one before and a page's own content; the same in every process."""
+    """The key that follows `parent` for a page with content `own`; the same in every process."""
     return blake2b(parent + own, digest_size=16).digest()
 
 
 def content(seq: Sequence, page: int, page_size: int) -> bytes:
-    """What is in a full page of known content, as bytes: its tokens, or its blocks and the place in them."""
+    """The content of a full page as bytes: its tokens, or its blocks and the place in them.
+
+    Raises ValueError for blocks that do not line up with pages.
+    """
     request = seq.request
     start, end = page * page_size, (page + 1) * page_size
     if request.tokens is not None:

@@ -1,1 +1,1 @@
-"""The seams that a policy fills, and the admission rules of the kernel."""
+"""Interfaces that a policy implements, and the admission rules of the kernel."""

@@ -1,7 +1,7 @@
-"""The seams a policy fills: who goes next (Order), who may enter (Admission), who must leave (Victim).
+"""Interfaces of a policy: who is admitted next (Order), who may enter (Admission), who is preempted (Victim).
 
-Three separate axes, each a small object. None of them sees a clock, a random number or the true output
-length; times and step counts are arguments. Knows no policy by name.
+Three independent choices. None of them reads a clock, a random number or the true output length; times (ns) and step
+numbers are arguments. A step number `step` counts the steps planned so far: the step being planned has that number.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Rank = tuple[int | float | str, ...]
 
 
 class Order(ABC):
-    """The queue of waiting sequences, in the order in which they should be admitted.
+    """The queue of waiting sequences of one engine, in the order in which they should be admitted.
 
-    appends         a newcomer never goes before one who waits already
-    by_urgency      it goes by `urgency`: a sequence driven out for a more urgent one does not come back before it
-    preempts        whoever waits may take the slot of a running sequence (`displaced`)
-    counts_service  it wants to hear of admissions and of decoding (the hooks at the end)
+    appends         a new sequence never goes before one that waits already
+    by_urgency      the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
+    preempts        a waiting sequence may take the slot of a running one: `displaced` is called
+    counts_service  the hooks from `admitted` on are called
     """
 
     appends = False
@@ -34,29 +34,35 @@ class Order(ABC):
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """A sequence joins the queue; `step` steps have ended so far."""
+        """Add a sequence; called when its request arrives, at time `now`."""
 
     @abstractmethod
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """A preempted sequence returns to the queue."""
+        """Add a sequence that has been preempted, in the plan of step number `step`, at time `now`."""
 
     def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """A sequence that an order around this one popped and held aside is back; it was not admitted meanwhile.
+        """Add a sequence again that a wrapping order had popped and held aside; it was not admitted meanwhile.
 
-        By default it joins as a newcomer does: for an order with places to keep, or charges on entry, to override.
+        By default the same as `push`. Override it in an order that keeps places or charges on entry.
         """
         self.push(seq, now, step)
 
     @abstractmethod
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """Who goes next, asked only while someone waits; None when nobody may (a limit of the policy's own)."""
+        """The sequence to admit next; None if no waiting sequence may be admitted now (a limit of the policy).
+
+        Called during a plan, for every admission, only while a sequence waits. Must not change the queue.
+        """
 
     @abstractmethod
     def pop(self, seq: Sequence) -> None:
-        """A sequence leaves the queue, from whatever place."""
+        """Remove a sequence, whatever its place: it is admitted, has ended, or is held aside by a wrapping order."""
 
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
-        """Why a newcomer is turned away, empty if it is not: asked once, last of all, when it arrives."""
+        """Why a new sequence is rejected; empty if it is not.
+
+        Called once, when its request arrives, after all other reasons for a rejection have been ruled out.
+        """
         return ""
 
     @abstractmethod
@@ -64,43 +70,44 @@ class Order(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Sequence]:
-        """Everyone who waits, in the order they would go if nothing changed, where there is such an order."""
+        """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
-        """When the answer of `head` may change although nobody comes, goes or ends.
+        """When `head` may return another sequence although none arrives, is admitted, is preempted or ends.
 
-        Returns the earliest such time, later than now (or None), and the fewest steps of the present batch after
-        which it may (or None). An order that cannot say returns (None, 1).
+        Returns (earliest such time in ns, later than now, or None; least number of steps of the present batch after
+        which it may, at least 1, or None). (None, 1) plans every step anew. Called after a plan that left sequences
+        waiting, and while the engine is idle and sequences wait.
         """
         return None, None
 
     def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
-        """Who has to leave so that the head of the queue gets a slot; None: nobody.
+        """The running sequence that should be preempted so that the head of the queue gets its slot; None: no one.
 
-        Asked when all slots are taken; whoever is named leaves only if the head can be admitted in its place. It must
-        not come before the head when it returns to the queue, and while all of the running ones decode, neither a
-        None nor a name may become another name.
+        Called during a plan if `preempts` and all slots are taken. The sequence is preempted only if the head can be
+        admitted in its place. It must not go before the head when it returns to the queue; and while all running
+        sequences decode, the result must not change from one step to the next.
         """
         return None
 
     def admitted(self, seq: Sequence, step: int) -> None:
-        """A sequence got a slot, before step number `step`."""
+        """A sequence has been admitted, in the plan of step number `step`."""
 
     def token(self, seq: Sequence, step: int) -> None:
-        """A sequence got a token in the step before `step`, outside of plain decoding."""
+        """A sequence gets a token from step number `step` - 1: its first, or the next after a preemption."""
 
     def decoding(self, seq: Sequence, step: int) -> None:
-        """From step number `step` on, a sequence gets one token a step."""
+        """A sequence gets one token from every step from number `step` on."""
 
     def paused(self, seq: Sequence, step: int) -> None:
-        """From step number `step` on, it no longer does: it ended, was preempted or got no budget."""
+        """A sequence gets none from step number `step` on: it ended, was preempted or got no budget."""
 
     def left(self, seq: Sequence, step: int) -> None:
-        """A sequence ended, before step number `step`."""
+        """A sequence has ended or was aborted, and is gone from slots and queue, before step number `step`."""
 
 
 class RankedOrder(Order):
-    """An order by a rank that does not change while a sequence waits; ties by arrival."""
+    """An order by a rank that does not change while a sequence waits; ties go by arrival. O(log n) a call."""
 
     def __init__(self) -> None:
         self.heap: list[tuple[Rank, int, Sequence]] = []  # some may have left from further back
@@ -108,25 +115,25 @@ class RankedOrder(Order):
 
     @abstractmethod
     def rank(self, seq: Sequence) -> Rank:
-        """The smaller goes first; asked once, when the sequence joins or returns."""
+        """The rank of a sequence, the smallest first; called when it is added. All ranks must be comparable."""
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Join at the place the rank gives."""
+        """Add a sequence at the place of its rank."""
         entry = self.waiting[seq.index] = (self.rank(seq), seq.index, seq)
         heappush(self.heap, entry)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Join again, ranked again."""
+        """Add a preempted sequence with a new rank."""
         self.push(seq, now, step)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The smallest rank."""
+        """The sequence with the smallest rank."""
         while self.waiting.get(self.heap[0][1]) is not self.heap[0]:
             heappop(self.heap)
         return self.heap[0][2]
 
     def pop(self, seq: Sequence) -> None:
-        """Leave; the entry in the heap is dropped when it comes to the top."""
+        """Remove a sequence; its entry in the heap is dropped when it comes to the top."""
         del self.waiting[seq.index]
 
     def __len__(self) -> int:
@@ -137,45 +144,53 @@ class RankedOrder(Order):
 
 
 class Admission(ABC):
-    """How much memory a sequence must find, and whether it takes all of it at once.
+    """How many free pages a sequence needs to be admitted, and whether it takes them at once.
 
-    reserves  pages for the whole life are taken at admission and kept; else they are taken as needed
+    reserves  pages for `positions` are taken at admission and kept to the end; otherwise taken as they are needed
     """
 
     reserves = False
 
     @abstractmethod
     def positions(self, seq: Sequence, computed: int) -> int:
-        """Token positions for which pages must be free; `computed` will be after the first step."""
+        """Token positions for which pages must be free; the sequence has `computed` of them after its first step.
+
+        Called when a sequence is queued or preempted (`computed` is then all its tokens) and when it is at the head.
+        """
 
     def spare(self, pool: PagePool, to_come: int, step: int) -> int:
-        """Pages that must stay free beside them while anybody runs, who may still need `to_come` positions."""
+        """Pages that must stay free besides; the running sequences may still need `to_come` positions."""
         return 0
 
     def allows(self, seq: Sequence, running: Iterable[Sequence], pool: PagePool, step: int) -> bool:
-        """Whether the newcomer may join these (at least one), before step number `step`; its pages are free."""
+        """Whether `seq` may join the running sequences, at least one, in the plan of step number `step`.
+
+        Called only if the pages that it needs are free.
+        """
         return True
 
     def next_change(self, step: int) -> int | None:
-        """The fewest steps after which a no may turn into a yes although nobody comes, goes or ends; None: never."""
+        """Least number of steps after which a refusal may end although no sequence arrives or leaves; None: never."""
         return None
 
     def idle(self, step: int) -> None:
-        """Nothing runs, before step number `step`."""
+        """Nothing runs as step number `step` is planned; called before any admission."""
 
     def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
-        """Somebody was preempted; (generated, most to generate) of those who still run."""
+        """A sequence was preempted; (tokens generated, most tokens to generate) of each sequence that still runs."""
 
     def left(self, seq: Sequence) -> None:
-        """A sequence ended, or its client gave up."""
+        """A sequence has ended or was aborted, and is gone from slots and queue."""
 
 
 @dataclass(frozen=True)
 class Optimistic(Admission):
     """Admit when pages for all tokens known so far are free: a check, not a reservation.
 
-    whole      check for all known tokens; else only for those the first step computes
-    watermark  share of the pages that an admission leaves free
+    whole      check for all known tokens; otherwise only for those that the first step computes
+    watermark  share of the pages that an admission leaves free, at least 0 and less than 1
+
+    Raises ValueError for another watermark.
     """
 
     whole: bool = True
@@ -186,11 +201,11 @@ class Optimistic(Admission):
             raise ValueError(f"watermark is {self.watermark}; expected at least 0 and less than 1")
 
     def positions(self, seq: Sequence, computed: int) -> int:
-        """Prompt and regenerated tokens; nothing for those to come."""
+        """The tokens known so far; none for those to come."""
         return seq.known if self.whole else computed
 
     def spare(self, pool: PagePool, to_come: int, step: int) -> int:
-        """The watermark in pages, of all pages and the engine's one null page."""
+        """The watermark in pages: its share of all pages and the one null page of the engine."""
         return int(self.watermark * (pool.pages + 1))
 
 
@@ -200,20 +215,24 @@ class Reserve(Admission):
     reserves = True
 
     def positions(self, seq: Sequence, computed: int) -> int:
-        """Everything the sequence may ever hold."""
+        """All positions that the sequence may ever hold."""
         return seq.most
 
 
 class Victim(Protocol):
-    """Who gives its pages back when they run out."""
+    """Which running sequence is preempted when pages run out."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
-        """One of the running sequences, which come in the order they were admitted; step number `step` is planned."""
+        """One of the running sequences.
+
+        running  by admission number, in the order of admission; at least one
+        step     number of the step being planned
+        """
 
 
 @dataclass(frozen=True)
 class LastAdmitted:
-    """The last admitted: it has the least to lose, and the head of the line is never the victim of its tail."""
+    """The last admitted: the sequences admitted first are never preempted for later ones."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
         """The last in the order of admission."""
@@ -222,21 +241,21 @@ class LastAdmitted:
 
 @dataclass(frozen=True)
 class LeastUrgent:
-    """The least urgent, of these the last to arrive: priority decides who keeps its pages."""
+    """The least urgent, of these the last to arrive."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
-        """The largest urgency."""
+        """The sequence with the largest `urgency`."""
         return max(running.values(), key=urgency)
 
 
 def urgency(seq: Sequence) -> Rank:
-    """What priority scheduling goes by, (priority, arrival, id); the smaller is the more urgent."""
+    """The rank of priority scheduling, (priority, arrival, id): the smaller is the more urgent."""
     return seq.request.priority, seq.request.arrival, seq.request.id
 
 
 @dataclass(frozen=True)
 class Policy:
-    """One choice on each axis."""
+    """An order, an admission rule and a choice of victims."""
 
     order: Order
     admission: Admission = Optimistic()

@@ -1,7 +1,7 @@
-"""How long outputs are, as far as ended requests tell: how many of the last ones were longer than so many tokens.
+"""Lengths of the outputs of ended requests: how many of the last ones were longer than a number of tokens.
 
-Knows nothing of requests that still run, so right after the start, when only short ones have ended, it knows too
-little of long ones.
+Requests that still run are not counted: right after the start, when only short ones have ended, long outputs are
+underestimated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Counts = NDArray[np.int64]
 
 
 class OutputLengths:
-    """The last `window` lengths that were added, in tokens. Raises ValueError for a window below 1."""
+    """The last `window` output lengths, in tokens. Raises ValueError for a window below 1."""
 
     def __init__(self, window: int, lengths: Iterable[int] = ()) -> None:
         if window < 1:
@@ -25,13 +25,13 @@ class OutputLengths:
         self.counted: Counts | None = None
 
     def add(self, tokens: int) -> None:
-        """An output has ended with so many tokens; the oldest one is forgotten if there are too many."""
+        """Add the length of an output that has ended; with more than `window`, the oldest is dropped."""
         self.recent.append(tokens)
         self.counted = None
 
     @property
     def longer(self) -> Counts:
-        """How many are longer than 0, 1, 2, ... tokens; the last is 0."""
+        """How many lengths are above 0, 1, 2, ... tokens: int64 of shape (longest + 1,), the last is 0."""
         if self.counted is None:
             lengths = np.bincount(np.fromiter(self.recent, np.int64), minlength=1)
             self.counted = len(self.recent) - np.cumsum(lengths)

@@ -1,18 +1,17 @@
-"""Admission by peak: if everyone runs to its maximum, the memory is never outgrown.
+"""Admission by peak: the memory is enough even if every sequence runs to its maximum.
 
-Whoever has the least to come leaves first. So if those present are put in order of what they may still generate, the
-most first, then when the k-th has its last token the first k hold what they hold now and as much again as it still
-had to come: k times that, and the sum. The largest of these sums over k is the peak, and a newcomer enters if the
-peak with it is within the memory. Never a preemption where requests stay within their maximum; far less is kept free
-than by reserving all of them at once, as others will have left by then. Blind to requests that end before it.
+The sequence with the least left to generate leaves first. Put the sequences in order of what they may still generate,
+the most first. When the k-th gets its last token, the first k hold what they hold now and each as many tokens more as
+the k-th still had to generate. The largest of these sums over k is the peak; a sequence is admitted if the peak with
+it is within the memory. No sequence is preempted as long as outputs stay within their maximum, and less memory is
+kept free than by reserving every maximum, because other sequences will have left. Earlier ends are not foreseen.
 
-Pages are counted for as long as they are held: one that has its last token keeps them until that step has ended,
-which at depth 2 is a plan later, and under late eviction it computes a position more. One that the token budget
-leaves behind the others may leave later than the order says, and so may those admitted after it: they are taken to
-stay to the end.
+Pages are counted as long as they are held: a sequence with its last token keeps them until that step has ended, at
+depth 2 one plan later, and with late eviction it computes one position more. A sequence that the token budget leaves
+behind may leave later than in this order, and so may those admitted after it: they are assumed to stay to the end.
 
-The rule of LightLLM's router, on which S-LoRA and the virtual token counter's experiments run; here in pages, so that
-what is counted is what is taken: each sequence is rounded up to whole pages.
+The rule of LightLLM's router, used in the experiments of S-LoRA and of the virtual token counter. Here it counts
+pages, each sequence rounded up to whole pages, as they are taken.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class Peak(Admission):
     """Admit while the memory suffices if every sequence generates up to its maximum: never a preemption."""
 
     def positions(self, seq: Sequence, computed: int) -> int:
-        """Prompt and regenerated tokens now; `allows` looks at those to come."""
+        """The tokens known now; those to come are checked by `allows`."""
         return seq.known
 
     def allows(self, seq: Sequence, running: Iterable[Sequence], pool: PagePool, step: int) -> bool:
-        """Whether the peak of all of them is within the memory."""
+        """Whether the peak of all sequences is within the memory."""
         present = [*running, seq]
         known = np.array([each.request.prompt + each.generated(step) for each in present])
         lingers = np.array([each.lingers for each in present])
@@ -49,5 +48,5 @@ class Peak(Admission):
         return bool((np.triu(pages).sum(axis=0) <= pool.pages).all())
 
     def next_change(self, step: int) -> int:
-        """The later a newcomer comes, the less it holds when the others leave."""
+        """1: a sequence admitted later holds less when the others leave."""
         return 1

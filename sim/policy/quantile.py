@@ -1,22 +1,22 @@
-"""Admission by quantile: as long as the running ones, the newcomer among them, hardly ever outgrow the memory.
+"""Admission by quantile: with the new sequence, the memory is enough but for a small probability.
 
-In the k-th step from now a sequence that has generated g tokens still runs if its output has at least g + k; of the
-outputs seen that had more than g, those say how likely that is, and one more stands for the request's own maximum:
+In the k-th step from now a sequence that has generated g tokens still runs if its output has at least g + k tokens.
+The probability is estimated from the outputs seen that had more than g, and one more for the request's own maximum:
 
     p = (1 + outputs above g + k - 1) / (1 + outputs above g)          0 past its maximum
 
-Then it holds n pages, else none; at depth 2, one step longer than it runs. As outputs are independent, the pages of
-all have the mean sum(n p) and the variance sum(n^2 p (1 - p)), and a newcomer enters if for each k their quantile
-1 - epsilon is within the memory.
+Then it holds n pages, otherwise none; at depth 2, one step longer than it runs. As outputs are independent, the
+pages of all have the mean sum(n p) and the variance sum(n^2 p (1 - p)); the sequence is admitted if for each k their
+quantile 1 - epsilon is within the memory.
 
 Three approximations. The quantile is that of a normal law with this mean and variance: good for tens of sequences,
-poor for a few. The steps k looked at are 1 to 8, then 10, 12, 14, 16, 20, ..., each at most a quarter farther than
-the one before. And epsilon is the chance at the worst of them, not that any step overflows while others come and go.
-Pages that several share count for each, and nobody is taken to be behind for want of token budget. After a no it is
-asked again when somebody has left, or after `every` steps.
+poor for a few. The steps k are 1 to 8, then 10, 12, 14, 16, 20, ..., each at most a quarter farther than the one
+before. And epsilon is the probability at the worst of these steps, not that of any overflow while sequences come and
+go. Shared pages count for each sequence, and the token budget is assumed to be enough for all. After a refusal the
+rule is evaluated again when a sequence has left, or after `every` steps.
 
-The idea of looking at the memory's future through the lengths of the past is that of the past-future scheduler (Gong
-et al., ASPLOS 2025), which draws lengths and looks at the peak; the sums here are exact where it draws.
+The past-future scheduler (Gong et al., ASPLOS 2025) predicts memory from past lengths too; it draws lengths and takes
+the peak, where the sums here are exact.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from sim.policy.output_lengths import OutputLengths
 from sim.request import Sequence
 
 AHEAD = np.array(sorted({size << power for power in range(40) for size in (4, 5, 6, 7)} | {1, 2, 3}))
-"""The steps from now that are looked at, as far as anybody may run."""
+"""The steps from now that are checked, as far as any sequence may run."""
 
 
 class Quantile(Admission):
     """Admit while the running sequences outgrow the memory with small probability, by past output lengths.
 
-    epsilon  chance of too little memory that is put up with, at any one step
-    window   outputs remembered, the last ones
-    every    steps after a no before it is asked again, if nobody leaves
-    given    outputs that stand for the law of lengths: nothing is learned then
+    epsilon  accepted probability of too little memory at any one step, above 0 and below 1
+    window   how many of the last outputs are used
+    every    steps after a refusal before the rule is evaluated again, if no sequence leaves; at least 1
+    given    output lengths to use instead of those seen, in tokens
 
-    Raises ValueError for settings that make no sense.
+    Raises ValueError for values outside these ranges.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Quantile(Admission):
         self.closed_until = 0
 
     def positions(self, seq: Sequence, computed: int) -> int:
-        """Prompt and regenerated tokens now; `allows` looks at those to come."""
+        """The tokens known now; those to come are checked by `allows`."""
         return seq.known
 
     def allows(self, seq: Sequence, running: Iterable[Sequence], pool: PagePool, step: int) -> bool:
-        """Whether all of them are within the memory in every step to come, but for the chance put up with."""
+        """Whether the quantile of the pages of all sequences is within the memory at every step to come."""
         if step < self.closed_until:
             return False
         present = [*running, seq]
@@ -92,15 +92,15 @@ class Quantile(Admission):
         return fits
 
     def next_change(self, step: int) -> int | None:
-        """When it is asked again."""
+        """The steps until the rule is evaluated again."""
         return self.closed_until - step if step < self.closed_until else None
 
     def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
-        """There is room again."""
+        """Evaluate the rule again: pages are free."""
         self.closed_until = 0
 
     def left(self, seq: Sequence) -> None:
-        """There is room again; one that was not cut short tells how long outputs are."""
+        """Evaluate the rule again: pages are free. The length of an output that was not cut short is added."""
         self.closed_until = 0
         if self.learns and seq.over and not seq.cut_short:
             self.outputs.add(seq.known - seq.request.prompt)

@@ -1,15 +1,15 @@
-"""Admission by ratio: room for a newcomer's whole life, and for a share of what the running ones may still need.
+"""Admission by ratio: pages for all that a new sequence may need, and for a share of what the running ones may need.
 
     pages(prompt + maximum output) + pages(ratio x what the running ones may still generate) <= free pages
 
-The ratio falls by a step of decoding while all goes well, is set back when the engine is idle, and rises when
-somebody had to leave: to what those still running have generated so far, and would in `ahead` steps more, over what
-they may generate in all.
+The ratio falls with every step, returns to its initial value when the engine is idle, and rises when a sequence is
+preempted: to the tokens that the remaining sequences have generated, and would in `ahead` steps more, over the most
+that they may generate.
 
 Modelled on SGLang's published scheduler: its initial ratio of 0.7, a floor of 0.14 of that, 600 steps from one to the
-other, 20 steps ahead, and its choice of whom to retract (`FewestOutputs`). Not verified against that engine, and left
-out: its clipping of maximum outputs at 4,096 tokens, pages of its prefix cache that could be evicted, and retraction
-of several at once to make room for the steps ahead.
+other, 20 steps ahead, and its choice of the sequence to retract (`FewestOutputs`). Not verified against that engine,
+and left out: its clipping of maximum outputs at 4,096 tokens, pages of its prefix cache that could be evicted, and
+retraction of several sequences at once to make room for the steps ahead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ from sim.request import Sequence
 class Ratio(Admission):
     """Admit when pages for the whole request and for a drifting share of what the running may need are free.
 
-    Raises ValueError for settings that make no sense.
+    initial      ratio at the start and after an idle engine; 0 <= minimum <= initial <= 1
+    minimum      lowest ratio
+    decay_steps  steps from `initial` to `minimum`, at least 1
+    ahead        steps of decoding that are assumed after a preemption, at least 0
+
+    Raises ValueError for values outside these ranges.
     """
 
     initial: float = 0.7
@@ -52,23 +57,23 @@ class Ratio(Admission):
         return max(self.minimum, self.level - decay * (step - self.since))
 
     def positions(self, seq: Sequence, computed: int) -> int:
-        """Everything the newcomer may ever hold."""
+        """All positions that the new sequence may ever hold."""
         return seq.most
 
     def spare(self, pool: PagePool, to_come: int, step: int) -> int:
-        """Pages for the share of the positions that may still come."""
+        """Pages for the share of the positions that the running sequences may still need."""
         return pool.pages_for(int(self.ratio(step) * to_come))
 
     def next_change(self, step: int) -> int:
-        """The ratio falls with every step."""
+        """1: the ratio falls with every step."""
         return 1
 
     def idle(self, step: int) -> None:
-        """Nothing runs: start over."""
+        """Return to the initial ratio."""
         self.level, self.since = self.initial, step
 
     def retracted(self, running: Iterable[tuple[int, int]], step: int) -> None:
-        """Somebody had to leave; (generated, at most) tokens of those who stay."""
+        """Set the ratio by (tokens generated, most tokens to generate) of the sequences that still run."""
         generated = most = 0
         for tokens, limit in running:
             generated += tokens + self.ahead
@@ -78,8 +83,8 @@ class Ratio(Admission):
 
 @dataclass(frozen=True)
 class FewestOutputs:
-    """Whoever has generated least, of these the one with the longest prompt, of these the last admitted."""
+    """The sequence with the fewest tokens generated, of these the longest prompt, of these the last admitted."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
-        """By tokens generated and prompt."""
+        """The minimum of (tokens generated, negated prompt), in reverse order of admission."""
         return min(reversed(running.values()), key=lambda seq: (seq.generated(step), -seq.request.prompt))

@@ -1,4 +1,4 @@
-"""When a run is stopped: it has done more than it may, or it makes no progress. The loop that runs it to its end."""
+"""The loop that runs a simulation to its end, or stops it: beyond its bounds, or without progress."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from math import inf
 from typing import Literal
 
 from sim.log.events import RUN, EventLog
-from sim.log.service_log import END, OUTAGE, Trail
+from sim.log.service_log import END, OUTAGE, ServiceLog
 from sim.request import Nanoseconds
 from sim.service.replica import Clock
 
 LATEST: Nanoseconds = 2**62
 """146 years. Nothing later is simulated."""
 EVERY = 256
-"""Events between two looks at what a run has done."""
+"""Events between two checks."""
 QUIET_EVENTS = 500_000
 """Events in a row in which no step ends and no request begins or ends: no progress."""
 QUIET_FAILURES = 10_000
@@ -27,7 +27,14 @@ What = Literal["steps", "batches", "retries", "failures", "time", "quiet", "fail
 
 
 class Stopped(Exception):  # noqa: N818 - the run is at fault, not the program
-    """A run was stopped at `now` for so much (`count`) of `what`; `ended` of the `sent` requests had ended."""
+    """A run was stopped.
+
+    what   the bound it exceeded; or "time" (146 years), "quiet" (events without progress), "failing" (failures
+           without progress), "waiting" (nothing is left to happen, and requests have not ended)
+    count  how much of it there was
+    now    when, ns
+    ended  how many of the `sent` requests had ended
+    """
 
     def __init__(self, what: What, count: int, now: Nanoseconds, ended: int, sent: int) -> None:
         super().__init__(f"{what}: {count} at {now} ns, when {ended} of {sent} requests had ended")
@@ -40,7 +47,7 @@ class Stopped(Exception):  # noqa: N818 - the run is at fault, not the program
 
 @dataclass(frozen=True)
 class Bounds:
-    """The most that a run may do, all replicas together; None: as much as it takes.
+    """The most that a run may do, all replicas together; None: no bound.
 
     steps     steps
     batches   runs of steps, each from a plan of its own
@@ -58,18 +65,18 @@ NONE = Bounds()
 
 
 class Watch:
-    """What a run has done, held against its bounds. Raises Stopped."""
+    """Compares what a run has done with its bounds. Raises Stopped."""
 
-    def __init__(self, bounds: Bounds, logs: Several[EventLog], trail: Trail | None) -> None:
+    def __init__(self, bounds: Bounds, logs: Several[EventLog], service_log: ServiceLog | None) -> None:
         self.bounds = bounds
         self.logs = logs
-        self.trail = trail
+        self.service_log = service_log
         self.events = 0
         self.progress = (0, 0, 0)
         self.seen = (0, 0)  # events and failures at the last progress
 
     def look(self, now: Nanoseconds, events: int) -> None:
-        """After so many events more."""
+        """Check after `events` more events."""
         self.events += events
         done = self.done()
         for what, count in done.items():
@@ -86,45 +93,45 @@ class Watch:
             raise self.stopped("quiet", self.events - self.seen[0], now)
 
     def finish(self, now: Nanoseconds) -> None:
-        """Nothing more will happen: every request has ended."""
+        """Check that every request has ended, when nothing is left to happen."""
         sent, ended = self.requests()
         if ended < sent:
             raise self.stopped("waiting", sent - ended, now)
 
     def stopped(self, what: What, count: int, now: Nanoseconds) -> Stopped:
-        """The reason to stop, to be raised."""
+        """The exception to be raised."""
         sent, ended = self.requests()
         return Stopped(what, count, now, ended, sent)
 
     def done(self) -> dict[What, int]:
-        """So far, of each of `Bounds`."""
-        trail = self.trail
+        """How much has been done so far, by the names of `Bounds`."""
+        service_log = self.service_log
         return {
             "steps": sum(log.steps for log in self.logs),
             "batches": sum(len(log.runs) for log in self.logs) // (8 * len(RUN)),
-            "retries": trail.retries if trail is not None else 0,
-            "failures": len(trail.outages) // (8 * len(OUTAGE)) if trail is not None else 0,
+            "retries": service_log.retries if service_log is not None else 0,
+            "failures": len(service_log.outages) // (8 * len(OUTAGE)) if service_log is not None else 0,
         }
 
     def requests(self) -> tuple[int, int]:
-        """How many have been sent, and how many of them have ended."""
-        if self.trail is not None:
-            return len(self.trail.requests), len(self.trail.ends) // (8 * len(END))
+        """(requests sent, requests ended) so far."""
+        if self.service_log is not None:
+            return len(self.service_log.requests), len(self.service_log.ends) // (8 * len(END))
         return sum(len(log.requests) for log in self.logs), sum(log.ended for log in self.logs)
 
 
 def run_to_end(
     env: Clock,
     logs: Several[EventLog],
-    trail: Trail | None = None,
+    service_log: ServiceLog | None = None,
     bounds: Bounds = NONE,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Run until nothing is left to happen; `progress` is told now and then how many requests have ended.
+    """Run until nothing is left to happen; `progress` is called now and then with the number of ended requests.
 
-    Raises Stopped for a run that goes beyond its bounds or 146 years, and for one that makes no progress.
+    Raises Stopped for a run beyond its bounds or 146 years, and for one that makes no progress.
     """
-    watch = Watch(bounds, logs, trail)
+    watch = Watch(bounds, logs, service_log)
     looks = 0
     while (due := env.peek()) != inf:
         for _ in range(EVERY):

@@ -1,6 +1,6 @@
-"""Who sends the requests, and when: on schedule, through a window, each client after its last answer; from how far.
+"""Clients: which requests are sent when. On schedule, through a window, or each after the last answer; with a delay.
 
-Knows nothing of engines: it sends through a callable and hears of every end.
+Independent of engines: requests are sent through a callable, and `ended` is called for every end.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from sim.request import Nanoseconds, Request, Sequence
 from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
 
 Send = Callable[[Request], bool]
-"""Sends a request now; whether it was taken, not rejected."""
+"""Sends a request now; returns whether it was taken, not rejected."""
 
 
 class Clients(ABC):
-    """Sends requests by `send` once it is started; those that `react` hear of the end of every one taken.
+    """Sends requests by `send` once it is started.
 
-    What they send is `delay` ns on its way to the engine.
+    react  whether `ended` is called for the end of every request that was taken
+    delay  ns that a request is on its way to the engine
     """
 
     react = False
@@ -32,27 +33,27 @@ class Clients(ABC):
     send: Send
 
     def start(self, agenda: Agenda, send: Send) -> None:
-        """Begin, at the present instant."""
+        """Begin at the present instant, with the clock and the callable to send by."""
         self.agenda, self.send = agenda, send
         self.begin()
 
     def patience(self, request: Request) -> Nanoseconds | None:
-        """How much longer its client waits for a request that arrives now; None: for ever.
+        """How much longer the client waits for a request that arrives now, ns; None: it does not give up.
 
-        0 or less: it has given up while the request was on its way.
+        0 or less: the client has given up while the request was on its way.
         """
         return None if request.cancel_after is None else request.cancel_after - self.delay
 
     @abstractmethod
     def begin(self) -> None:
-        """Schedule what comes first."""
+        """Schedule the first requests."""
 
     def ended(self, seq: Sequence) -> None:
-        """A request that was taken has ended now; `seq.finished`: with all its tokens."""
+        """A request that was taken has ended now; with all its tokens if `seq.finished`. Called if `react`."""
 
 
 class OpenLoop(Clients):
-    """Requests come on their own schedule, whatever becomes of those before.
+    """Requests arrive on their own schedule, independently of those before.
 
     Raises ValueError for requests that are not in order of arrival.
     """
@@ -62,7 +63,7 @@ class OpenLoop(Clients):
         self.due: Request | None = None
 
     def begin(self) -> None:
-        """Expect the first arrival."""
+        """Schedule the first arrival."""
         self.expect_next()
 
     def expect_next(self) -> None:
@@ -76,19 +77,19 @@ class OpenLoop(Clients):
         self.agenda.after(delay, ARRIVAL, self.arrive)
 
     def arrive(self, _: object) -> None:
-        """One request arrives; the next is scheduled first, so that all of one instant precede its plan."""
+        """A request arrives; the next is scheduled first, so that all of one instant precede the plan."""
         request = self.due
         assert request is not None
         self.expect_next()
         self.take(request)
 
     def take(self, request: Request) -> None:
-        """What to do with a request that is due."""
+        """Handle a request that is due: send it."""
         self.send(request)
 
 
 class Window(OpenLoop):
-    """At most `size` requests in flight: one that comes then waits at the client, first come, first sent.
+    """At most `size` requests in flight: further ones wait at the client, first come, first sent.
 
     A request keeps its arrival; it enters the engine's queue when it is sent. Raises ValueError unless `size` is at
     least 1.
@@ -110,13 +111,13 @@ class Window(OpenLoop):
         self.send_on()
 
     def ended(self, seq: Sequence) -> None:
-        """There is room for one more, at this very instant."""
+        """Send the next one that was held back, at this instant."""
         self.in_flight -= 1
         if self.held_back:
             self.agenda.after(0, ARRIVAL, lambda _: self.send_on())
 
     def send_on(self) -> None:
-        """Send as many as the window allows."""
+        """Send as many requests as the window allows."""
         while self.held_back and self.in_flight < self.size:
             self.in_flight += self.send(self.held_back.popleft())
 
@@ -139,7 +140,7 @@ class ClosedLoop(Clients):
         self.think: Iterator[Nanoseconds] = iter(think)
 
     def begin(self) -> None:
-        """All clients send at once; those for whom there is no request never do."""
+        """All clients send now, as far as there are requests."""
         for request in islice(self.requests, self.clients):
             self.agenda.after(0, ARRIVAL, partial(self.send_now, request))
 
@@ -155,7 +156,7 @@ class ClosedLoop(Clients):
             self.reflect()
 
     def ended(self, seq: Sequence) -> None:
-        """A client has its answer."""
+        """The client of an ended request thinks, then sends the next."""
         self.reflect()
 
     def reflect(self) -> None:
@@ -166,10 +167,10 @@ class ClosedLoop(Clients):
 class Distant(Clients):
     """Clients whose requests are `delay` ns on their way to the engine: prepared, sent, read.
 
-    What they send enters the engine's queue so much later, and they keep their requests in flight all the while.
-    Answers take no time, nor does the word of a client that gives up: a delay on the way back would only add to this
-    one. Who gives up on a request that is on its way goes on at once; the request is discarded where it arrives.
-    Raises ValueError for a negative delay.
+    A request enters the engine's queue so much later, and counts as in flight all the while. Answers and
+    cancellations take no time: a delay on the way back would only add to this one. A client that gives up on a
+    request on its way goes on at once; the request is discarded where it arrives. Raises ValueError for a negative
+    delay.
     """
 
     def __init__(self, clients: Clients, delay: Nanoseconds) -> None:
@@ -180,11 +181,11 @@ class Distant(Clients):
         self.react = clients.react
 
     def begin(self) -> None:
-        """The clients begin, and send into the distance."""
+        """Start the clients, with `dispatch` to send by."""
         self.clients.start(self.agenda, self.dispatch)
 
     def dispatch(self, request: Request) -> bool:
-        """A request is on its way; whether it will be taken is not known yet."""
+        """Send a request on its way; returns True, as whether it will be taken is decided on arrival."""
         patience = self.patience(request)
         given_up = patience is not None and patience <= 0
         if given_up:
@@ -194,19 +195,23 @@ class Distant(Clients):
         return True
 
     def deliver(self, request: Request, given_up: bool) -> None:
-        """It is there; to its client, a rejection is an end like any other."""
+        """The request arrives; for its client, a rejection is an end like any other."""
         if not self.send(request) and not given_up:
             self.clients.ended(Sequence(request, -1))
 
     def ended(self, seq: Sequence) -> None:
-        """A request that was taken has ended now, and its client knows."""
+        """Forwarded to the clients."""
         self.clients.ended(seq)
 
 
 def set_limits(
     agenda: Agenda, seq: Sequence, patience: Nanoseconds | None, abort: Callable[[Sequence, Kind], None]
 ) -> None:
-    """Have the request of `seq`, which arrives now, aborted when its client gives up, and when it times out."""
+    """Schedule the cancellation and the time-outs of the request of `seq`, which arrives now.
+
+    patience  ns until its client gives up; None: it does not
+    abort     called with CANCELLED or TIMED_OUT
+    """
     request = seq.request
     if patience is not None:
         agenda.after(patience, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))

@@ -1,4 +1,7 @@
-"""A whole run: clients send requests, a router picks a replica, the logs come out. Knows no file and no policy."""
+"""A run in which every request goes to one replica and ends there: clients, a router, replicas, to the last end.
+
+Independent of files and of policies by name. Retries, failures and two pools: `sim.service.service`.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
 from sim.request import Request, Sequence
 from sim.service.bounds import NONE, Bounds, run_to_end
-from sim.service.clients import Clients, OpenLoop, set_limits
+from sim.service.clients import Clients, OpenLoop, Send, set_limits
 from sim.service.replica import Clock, Replica
 
 
 class Load:
-    """What a router may know of a replica: what was sent there and has not ended.
+    """The load of a replica as a router sees it: what was sent there and has not ended.
 
-    requests  how many
-    tokens    their prompts and the most they may generate
-    up        whether it takes requests: it has not failed
+    requests  number of requests
+    tokens    their prompt tokens and the most tokens they may generate
+    up        whether the replica takes requests: it has not failed
     """
 
     __slots__ = ("requests", "tokens", "up")
@@ -31,7 +34,7 @@ class Load:
         self.up = True
 
     def add(self, request: Request, sign: int = 1) -> None:
-        """A request was sent there (sign -1: it has ended)."""
+        """A request was sent there (sign 1), or has ended (sign -1)."""
         self.requests += sign
         self.tokens += sign * (request.prompt + request.max_output)
 
@@ -40,62 +43,20 @@ class Router(Protocol):
     """Decides which replica a request goes to."""
 
     def choose(self, request: Request, loads: Several[Load], sent: int = 0) -> int:
-        """The number of a replica that is up, given the load of each; asked only if there is one.
+        """The number of a replica that is up; called for every request that is sent, if any replica is up.
 
-        `sent` is how often the request has been sent to a replica before: in earlier attempts, to another pool, or
-        to one that failed.
+        loads  the load of each replica, in order of their numbers
+        sent   how often the request has been sent to a replica before: in earlier attempts, to another pool, or to
+               a replica that failed
         """
 
 
 class First:
-    """The router of a single engine."""
+    """The router of a single replica."""
 
     def choose(self, request: Request, loads: Several[Load], sent: int = 0) -> int:
-        """The only one there is."""
+        """Number 0."""
         return 0
-
-
-class Gateway:
-    """Passes requests on to the replicas, and ends them when their client gives up."""
-
-    def __init__(self, env: Clock, router: Router, clients: Clients) -> None:
-        self.env = env
-        self.router = router
-        self.routed = not isinstance(router, First)
-        self.clients = clients
-        self.replicas: list[Replica] = []
-        self.loads: list[Load] = []
-
-    def add(self, scheduler: Scheduler, cost: StepCost, macro: bool) -> None:
-        """One replica more."""
-        load = Load()
-        self.loads.append(load)
-
-        def ended(seq: Sequence) -> None:
-            load.add(seq.request, -1)
-            if self.clients.react:
-                self.clients.ended(seq)
-
-        listens = self.clients.react or self.routed
-        number = len(self.replicas)
-        self.replicas.append(Replica(self.env, scheduler, cost, macro, ended if listens else None, number))
-
-    def send(self, request: Request) -> bool:
-        """A request enters now; whether it was taken: not rejected, and its client still waits for it."""
-        number = self.router.choose(request, self.loads) if self.routed else 0
-        replica = self.replicas[number]
-        patience = self.clients.patience(request)
-        if patience is not None and patience <= 0:
-            replica.scheduler.discard(request, self.env.now)
-            return False
-        seq = replica.submit(request)
-        if seq is None:
-            return False
-        if self.routed:
-            self.loads[number].add(request)
-        if request.impatient:
-            set_limits(self.env, seq, patience, replica.abort)
-        return True
 
 
 def simulate(
@@ -106,12 +67,13 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     bounds: Bounds = NONE,
 ) -> EventLog:
-    """Run one engine to the end of the last request; returns the log.
+    """Run one engine to the end of the last request; returns its log.
 
-    Requests come in order of arrival, each on its schedule, or from clients that react to what becomes of them.
-    `macro=False` makes every step an event of its own: the reference, slower, with the same log.
-    `progress` is told now and then how many requests have ended. Raises `sim.service.bounds.Stopped` for a run
-    beyond its bounds, and for one that makes no progress.
+    requests  in order of arrival, each sent on its own schedule; or clients that react to the ends of requests
+    macro     False makes every step an event of its own: the reference, slower, with the same log
+    progress  called now and then with the number of requests that have ended
+
+    Raises `sim.service.bounds.Stopped` for a run beyond its bounds, and for one that makes no progress.
     """
     return simulate_cluster(requests, [(scheduler, cost)], First(), macro, progress, bounds)[0]
 
@@ -130,12 +92,51 @@ def simulate_cluster(
     """
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)
-    gateway = Gateway(env, router, clients)
-    for scheduler, cost in replicas:
-        gateway.add(scheduler, cost, macro)
-    logs = [replica.scheduler.log for replica in gateway.replicas]
-    clients.start(env, gateway.send)
+    engines = list(replicas)
+    loads = None if isinstance(router, First) else [Load() for _ in engines]
+    running = [
+        Replica(env, scheduler, cost, macro, on_end(clients, loads[number] if loads else None), number)
+        for number, (scheduler, cost) in enumerate(engines)
+    ]
+    logs = [scheduler.log for scheduler, _ in engines]
+    clients.start(env, dispatcher(clients, running, router, loads))
     run_to_end(env, logs, bounds=bounds, progress=progress)
-    for replica in gateway.replicas:
-        replica.scheduler.check()
+    for scheduler, _ in engines:
+        scheduler.check()
     return logs
+
+
+def on_end(clients: Clients, load: Load | None) -> Callable[[Sequence], None] | None:
+    """What a replica calls when a request ends: `load`, if a router sees it, is updated, and clients are notified."""
+    react = clients.react
+    if load is None:
+        return clients.ended if react else None
+
+    def ended(seq: Sequence) -> None:
+        load.add(seq.request, -1)
+        if react:
+            clients.ended(seq)
+
+    return ended
+
+
+def dispatcher(clients: Clients, replicas: Several[Replica], router: Router, loads: Several[Load] | None) -> Send:
+    """How clients send: to the replica that the router chooses by the loads, to the only one where there are none."""
+
+    def send(request: Request) -> bool:
+        number = router.choose(request, loads) if loads else 0
+        replica = replicas[number]
+        patience = clients.patience(request)
+        if patience is not None and patience <= 0:
+            replica.scheduler.discard(request, replica.env.now)
+            return False
+        seq = replica.submit(request)
+        if seq is None:
+            return False
+        if loads:
+            loads[number].add(request)
+        if request.impatient:
+            set_limits(replica.env, seq, patience, replica.abort)
+        return True
+
+    return send

@@ -1,7 +1,6 @@
-"""What happens at one instant, in which order, and the seam through which something is put off.
+"""The order of simultaneous events (Rank), and the interface for scheduling one (Agenda).
 
-Two clocks fill the seam: SimPy's virtual one (`sim.service.replica`), and whatever clock a replay runs on. Imports
-neither.
+Implemented by SimPy's virtual clock (`sim.service.replica`) and by the clock of a replay.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from sim.request import Nanoseconds
 
 
 class Rank(IntEnum):
-    """The order of what happens at one instant."""
+    """The order of events at one instant."""
 
     COMPLETION = 0
     FAILURE = 1
@@ -29,11 +28,11 @@ COMPLETION, FAILURE, RESTART, CANCELLATION, TIMEOUT, ARRIVAL, PLANNING = Rank
 
 
 class Agenda(Protocol):
-    """A clock, and what is to happen on it."""
+    """A clock with scheduled events; times are integer nanoseconds."""
 
     @property
     def now(self) -> Nanoseconds:
         """The current instant."""
 
     def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> object:
-        """Have `action` called so long from now, in the order of the ranks and then of the calls of `after`."""
+        """Have `action` called in `delay` ns; at one instant by rank, then in the order of the calls of `after`."""

@@ -1,7 +1,4 @@
-"""Replicas that fail, for a while: when, and what the others do then.
-
-Draws nothing: the times are given. Knows neither clients nor routers.
-"""
+"""Outages: replicas that fail and restart, at given times. Independent of clients and routers."""
 
 from __future__ import annotations
 
@@ -10,21 +7,21 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass
 
 from sim.log.events import Kind
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.request import Nanoseconds
 from sim.service.event_order import FAILURE, RESTART, Agenda, Rank
 from sim.service.failure import Failure
 from sim.service.replica import Replica
 
 Times = Iterator[tuple[Nanoseconds, Nanoseconds]]
-"""(start, how long) of outages."""
+"""(start, duration) of outages, ns."""
 
 
 @dataclass(frozen=True)
 class Outages:
     """When replicas fail, and what becomes of their requests.
 
-    when  for a replica's number (start, how long), in order of start, perhaps without end
+    when  for the number of a replica (start, duration) of its outages in ns, in order of start, perhaps infinite
     fate  PREEMPTED: the requests stay, and are computed again after the restart; MOVED: they go to another replica
           with the tokens they have; INTERRUPTED: they are lost
     """
@@ -33,8 +30,8 @@ class Outages:
     fate: Kind
 
 
-class Counting:
-    """An agenda that knows how much of what was put on it is still to come."""
+class CountingAgenda:
+    """An agenda that counts its events that are still to come (`pending`)."""
 
     def __init__(self, agenda: Agenda) -> None:
         self.agenda = agenda
@@ -46,7 +43,7 @@ class Counting:
         return self.agenda.now
 
     def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> object:
-        """Have `action` called so long from now."""
+        """Have `action` called in `delay` ns."""
         self.pending += 1
 
         def act(event: object) -> None:
@@ -57,11 +54,11 @@ class Counting:
 
 
 class Breakdowns:
-    """Fails replicas and restarts them, and writes that into the trail. Outages of one that overlap are one.
+    """Fails and restarts replicas, and logs that. Outages of one replica that overlap are one.
 
-    busy   whether there is anything left to serve: if not, nothing fails any more
-    fell   hears of a replica that has failed, by its number
-    rose   hears of one that is about to restart
+    busy   returns whether there is anything left to serve: if not, nothing fails any more
+    fell   called when a replica has failed, with its number
+    rose   called when a replica is about to restart, with its number
     """
 
     def __init__(
@@ -69,7 +66,7 @@ class Breakdowns:
         agenda: Agenda,
         outages: Outages,
         replicas: Several[Replica],
-        trail: Trail,
+        service_log: ServiceLog,
         busy: Callable[[], bool],
         fell: Callable[[int, Failure], None],
         rose: Callable[[int], None],
@@ -77,7 +74,7 @@ class Breakdowns:
         self.agenda = agenda
         self.fate = outages.fate
         self.replicas = replicas
-        self.trail = trail
+        self.service_log = service_log
         self.busy = busy
         self.fell = fell
         self.rose = rose
@@ -93,7 +90,7 @@ class Breakdowns:
             self.agenda.after(max(0, start - self.agenda.now), FAILURE, lambda _: self.fail(number, lasts, times))
 
     def fail(self, number: int, lasts: Nanoseconds, times: Times) -> None:
-        """A replica fails now, for so long."""
+        """A replica fails now, for `lasts` ns."""
         if not self.busy():
             return
         self.agenda.after(lasts, RESTART, lambda _: self.restart(number))
@@ -104,13 +101,13 @@ class Breakdowns:
         replica = self.replicas[number]
         failure = replica.fail(self.fate)
         self.since[number] = failure.since, self.agenda.now
-        replica.tell()
+        replica.notify_ended()
         self.fell(number, failure)
 
     def restart(self, number: int) -> None:
-        """An outage is over, and with the last one the replica is there again."""
+        """An outage is over; with the last of those that overlap, the replica restarts."""
         self.depth[number] -= 1
         if not self.depth[number]:
-            self.trail.outage(number, *self.since[number], self.agenda.now)
+            self.service_log.outage(number, *self.since[number], self.agenda.now)
             self.rose(number)
             self.replicas[number].restart()

@@ -1,6 +1,6 @@
-"""A request on its way through a service, and the pools of replicas that it passes.
+"""Pools of replicas behind a router, and a request on its way through them.
 
-Knows nothing of attempts or failures but who is up.
+Of failures, only which replicas are up is seen here; attempts are counted in `sim.service.attempts`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sim.cost.forms import StepCost
 from sim.engine.scheduler import Scheduler
@@ -17,13 +18,21 @@ from sim.service.cluster import First, Load, Router
 from sim.service.replica import Replica
 
 
-class Journey:
-    """One request on its way. `state` is where it is: at a router, on an engine, between pools, or at its client.
+class RoutedRequest:
+    """One request on its way through a service.
 
+    number    its number in the service log
+    attempt   the present attempt, counted from 0
+    state     where it is: at its client, at a router (held), on a replica, between pools or replicas, or at its
+              client again (retrying)
     leg       what the next engine, or the present one, does of it
+    seq       its sequence on the replica it was sent to last, and the number of that (`replica`)
     ending    how the client, or a time-out, is ending it right now
     admitted  whether an engine has admitted it in this attempt
-    moves     counts its transfers, so that one that is not awaited any more passes unheard
+    fresh     its first `send` has not returned: the client sees an end by what that returns
+    over      it has ended for its client
+    since     when it began to wait at a router, ns
+    moves     counts its transfers, so that a stale arrival is ignored
     sent      how often it has been sent to a replica
     """
 
@@ -34,7 +43,7 @@ class Journey:
         self.request = request
         self.number = number
         self.attempt = 0
-        self.state = "sent"
+        self.state: Literal["sent", "held", "on replica", "moving", "retrying"] = "sent"
         self.leg = Leg()
         self.seq: Sequence | None = None
         self.replica = -1
@@ -49,7 +58,7 @@ class Journey:
 
 @dataclass(frozen=True)
 class Pool:
-    """Replicas behind a router. Raises ValueError for several without one."""
+    """Replicas, each a scheduler and its cost, behind a router. Raises ValueError for several without a router."""
 
     replicas: Several[tuple[Scheduler, StepCost]]
     router: Router = field(default_factory=First)
@@ -59,33 +68,36 @@ class Pool:
             raise ValueError(f"{len(self.replicas)} replicas need a router")
 
 
-class Station:
-    """The replicas of one pool, numbered in the whole service from `first` on, and who waits for one to be up."""
+class RunningPool:
+    """A pool during a run: its replicas, numbered in the whole service from `first` on, and their loads.
+
+    held  requests that wait at the router for a replica to be up, in order
+    """
 
     def __init__(self, router: Router, replicas: list[Replica], first: int) -> None:
         self.router = router
         self.replicas = replicas
         self.first = first
         self.loads = [Load() for _ in replicas]
-        self.held: deque[Journey] = deque()
+        self.held: deque[RoutedRequest] = deque()
         self.alike = len({capacity(replica.scheduler) for replica in replicas}) == 1
 
-    def choose(self, journey: Journey) -> int | None:
-        """Where a request goes: to one that is up, of those that it fits on, if any; None if none of these is up."""
+    def choose(self, routed: RoutedRequest) -> int | None:
+        """The place of a replica that is up, of those that the request fits on if any; None if none of them is up."""
         loads = self.loads
         if not self.alike:
-            fits = [not misfit(journey, replica.scheduler) for replica in self.replicas]
+            fits = [not misfit(routed, replica.scheduler) for replica in self.replicas]
             if any(fits):
-                loads = [load if fit else NOWHERE for load, fit in zip(loads, fits, strict=True)]
+                loads = [load if fit else DOWN for load, fit in zip(loads, fits, strict=True)]
         if not any(load.up for load in loads):
             return None
-        return self.router.choose(journey.request, loads, journey.sent)
+        return self.router.choose(routed.request, loads, routed.sent)
 
-    def complaint(self, journey: Journey) -> str:
-        """Why a request could never run on any of them; empty if it could."""
+    def complaint(self, routed: RoutedRequest) -> str:
+        """Why a request could never run on any of the replicas; empty if it could."""
         complaint = ""
         for replica in self.replicas:
-            complaint = misfit(journey, replica.scheduler)
+            complaint = misfit(routed, replica.scheduler)
             if not complaint:
                 break
         return complaint
@@ -93,21 +105,20 @@ class Station:
 
 def capacity(scheduler: Scheduler) -> tuple[object, ...]:
     """What decides whether a request fits on an engine at all."""
-    pool = scheduler.pool
-    config = scheduler.config
+    pool, config = scheduler.pool, scheduler.config
     return pool.pages, pool.page_size, config.max_model_len, config.chunked or config.token_budget
 
 
-def misfit(journey: Journey, scheduler: Scheduler) -> str:
-    """Why a request could never run on an engine; empty if it could."""
-    return scheduler.misfit(scheduler.sequence(journey.request, -1, journey.leg))
+def misfit(routed: RoutedRequest, scheduler: Scheduler) -> str:
+    """Why the next leg of a request could never run on an engine; empty if it could."""
+    return scheduler.misfit(scheduler.sequence(routed.request, -1, routed.leg))
 
 
-def nowhere() -> Load:
-    """A replica that takes nothing."""
+def down() -> Load:
+    """The load of a replica that takes nothing."""
     load = Load()
     load.up = False
     return load
 
 
-NOWHERE = nowhere()
+DOWN = down()

@@ -1,8 +1,8 @@
 """One scheduler on virtual time: plan, wait for what the batch costs, commit.
 
-A decode batch that may repeat is scheduled to its natural end as one event. What could change it earlier
-cuts it at the first step boundary at or after that instant: an earlier wake-up is scheduled, and the old
-one passes unheard because it is no longer the batch's end. Knows nothing of arrivals or of other replicas.
+A decode batch that may repeat is scheduled to its end as one event. Whatever could change it earlier cuts it at the
+first step boundary at or after that instant: an earlier wake-up is scheduled, and the stale one is ignored because it
+is no longer the end of the batch. Independent of clients and of other replicas.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Clock(simpy.Environment):
         return self._now  # type: ignore[return-value]  # every delay is an integer
 
     def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> At:
-        """Have `action` called so long from now, in the order of the ranks; SimPy's event priority."""
+        """Have `action` called in `delay` ns, in the order of the ranks (the priority of SimPy's events)."""
         return At(self, delay, rank, action)
 
 
@@ -52,8 +52,14 @@ class At(simpy.Event):
 class Replica:
     """Runs `scheduler` at `cost`; with `macro` off, every step is an event of its own.
 
-    At depth 1 a plan is made when nothing is left to run, at depth 2 when one step is left: it has just
-    started (the tail), and what is planned now follows it.
+    At depth 1 a plan is made when nothing is left to run, at depth 2 when one step is left: the tail, which has just
+    started; the batch planned now follows it.
+
+    ahead      steps left to run when the next plan is made
+    flying     the batch that runs; `following`: the one that starts when the tail of that has ended
+    wake       the next wake-up that is not stale
+    must_plan  a plan is due; `planning`: it is scheduled at this instant
+    down       the engine has failed
     """
 
     def __init__(
@@ -65,7 +71,7 @@ class Replica:
         on_end: Callable[[Sequence], None] | None = None,
         number: int = 0,
     ) -> None:
-        """`on_end` hears of every request that ends, at the instant it does; of several replicas by `number`."""
+        """`on_end` is called for every request that ends, at that instant; replicas complete in order of `number`."""
         self.env = env
         self.scheduler = scheduler
         self.cost = cost
@@ -84,13 +90,13 @@ class Replica:
         self.down = False
 
     def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
-        """A request arrives now, or a part of one; returns its sequence, None if it is rejected."""
+        """A request, or one leg of it, arrives now; returns its sequence, None if it is rejected."""
         if self.flying is not None and self.scheduler.policy.order.counts_service:
             self.catch_up(self.flying)
         seq = self.scheduler.submit(request, self.env.now, leg)
         if self.flying is None:
             self.must_plan = True
-        self.heed()
+        self.replan_if_unsettled()
         return seq
 
     def abort(self, seq: Sequence, kind: Kind) -> None:
@@ -102,11 +108,11 @@ class Replica:
         self.scheduler.abort(seq, self.env.now, kind)
         if self.flying is None:
             self.must_plan = True
-        self.tell()
-        self.heed()
+        self.notify_ended()
+        self.replan_if_unsettled()
 
     def fail(self, fate: Kind) -> Failure:
-        """It stops now, and all that was in its memory is lost; see `sim.service.failure` for the requests."""
+        """The engine fails now: its memory is lost; see `sim.service.failure` for the requests."""
         if self.flying is not None:
             self.catch_up(self.flying)
         now = self.env.now
@@ -118,27 +124,27 @@ class Replica:
         return fail(self.scheduler, now, since, in_flight, fate)
 
     def restart(self) -> None:
-        """It is there again, with what waits in its queue."""
+        """The engine runs again, with the requests in its queue."""
         self.down = False
         self.must_plan = True
         self.settle()
 
-    def heed(self) -> None:
-        """Plan again if what has just happened could change what runs, or if a plan is due anyway."""
+    def replan_if_unsettled(self) -> None:
+        """Plan again if an arrival or abort could change what runs, or if a plan is due anyway."""
         if self.scheduler.unsettled and self.flying is not None and not self.must_plan:
             self.plan_at_boundary(self.env.now)
         if self.must_plan:
             self.settle()
 
-    def tell(self) -> None:
-        """Let whoever sent them know of the requests that have just ended."""
+    def notify_ended(self) -> None:
+        """Call `on_end` for the requests that have just ended."""
         departed = self.scheduler.take_departed()
         if self.on_end is not None:
             for seq in departed:
                 self.on_end(seq)
 
     def settle(self) -> None:
-        """If a plan is due, make it now, once, after every other event of this instant."""
+        """Make the plan that is due, once, after every other event of this instant."""
         if self.planning or self.down:
             return
         if self.env.peek() > self.env.now:
@@ -148,7 +154,7 @@ class Replica:
             At(self.env, 0, PLANNING, self.plan, self.number)
 
     def plan(self, _: simpy.Event | None = None) -> None:
-        """Ask for the next batch, and set it running or behind the step that runs."""
+        """Plan the next batch, and start it now or behind the step that runs."""
         self.planning = False
         if self.down:
             return
@@ -158,7 +164,7 @@ class Replica:
         while batch.preempted and not batch.tokens and self.flying is None:
             batch = self.scheduler.plan(now)
         if self.scheduler.state.departed:
-            self.tell()
+            self.notify_ended()
         if not batch.tokens:
             if self.flying is None:
                 self.await_order(now)
@@ -181,13 +187,13 @@ class Replica:
             self.settle()
 
     def await_order(self, now: Nanoseconds) -> None:
-        """Nothing runs; if someone waits whom the order lets go later by itself, plan again then."""
+        """Nothing runs; plan again when the order may let a waiting sequence go."""
         until = self.scheduler.order_changes_at(now)
         if until is not None:
             self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
 
     def try_again(self, event: simpy.Event) -> None:
-        """Plan, unless something runs by now or another wake-up was agreed on."""
+        """Plan, unless a batch runs by now or the wake-up is stale."""
         if event is self.wake and self.flying is None:
             self.must_plan = True
             self.settle()
@@ -208,20 +214,20 @@ class Replica:
         self.wake = At(self.env, batch.start + lasts - now, COMPLETION, self.reach_plan, self.number)
 
     def reach_plan(self, event: simpy.Event) -> None:
-        """All steps but those to run ahead have ended, unless the batch was cut since this was scheduled."""
+        """All steps but those to run ahead have ended; a stale wake-up of a batch that was cut since is ignored."""
         if event is self.wake and self.flying is not None:
             self.run_to_plan(self.flying)
             self.settle()
 
     def run_to_plan(self, batch: Batch) -> None:
-        """Take the results of all steps but those to run ahead; a plan is due."""
+        """Commit all steps but those to run ahead; a plan is due."""
         durations = batch.durations
         if not self.ahead:
             self.flying = None
             self.must_plan = True
             self.scheduler.commit(batch, self.env.now, durations)
             if self.scheduler.state.departed:
-                self.tell()
+                self.notify_ended()
             return
         if len(durations) > 1:
             self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
@@ -235,7 +241,7 @@ class Replica:
         self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail, self.number)
 
     def end_tail(self, event: simpy.Event) -> None:
-        """The last step has ended: the batch behind it starts, or a plan is due; nothing if the engine failed."""
+        """The last step has ended: the next batch starts, or a plan is due. Ignored after a failure."""
         if event is not self.wake:
             return
         now = self.env.now
@@ -245,7 +251,7 @@ class Replica:
         self.in_tail = False
         self.scheduler.commit(batch, now, batch.durations)
         if self.scheduler.state.departed:
-            self.tell()
+            self.notify_ended()
         if following is not None:
             self.begin(following, now)
         else:
@@ -267,7 +273,7 @@ class Replica:
                 self.await_plan(batch, self.env.now)
 
     def catch_up(self, batch: Batch) -> None:
-        """Book the steps of the run that have ended by now, for an order that counts service."""
+        """Commit the steps of the run that have ended by now: before an abort, a failure, or a counted arrival."""
         if self.in_tail:
             return
         boundaries = list(accumulate(batch.durations, initial=0))

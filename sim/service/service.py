@@ -1,7 +1,7 @@
-"""A whole service: clients that try again, a router that knows who is up, replicas that fail, pools that hand over.
+"""A whole service: clients that try again, routers, replicas that fail, pools that hand requests over.
 
-What `sim.service.cluster` does with requests that go to one replica and end there, this does with journeys: it is the
-same virtual time, the same replicas and routers. Knows no file, no policy and no random number.
+Where `sim.service.cluster` serves a request on one replica, a request here has attempts, and an attempt has legs on
+several replicas. Virtual time, replicas and routers are the same. Independent of files, policies and random numbers.
 """
 
 from __future__ import annotations
@@ -13,42 +13,36 @@ from dataclasses import dataclass, replace
 
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.request import Leg, Nanoseconds, Request, Sequence
+from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
-from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT
+from sim.service.event_order import ARRIVAL
 from sim.service.failure import Failure
-from sim.service.outages import Breakdowns, Counting, Outages
-from sim.service.pools import Journey, Pool, Station, misfit
+from sim.service.outages import Breakdowns, CountingAgenda, Outages
+from sim.service.pools import Pool, RoutedRequest, RunningPool, misfit
 from sim.service.replica import Clock, Replica
+
+__all__ = ["Retry", "Run", "Transfer", "serve"]
 
 FAILED = "its replica failed"
 
 
 @dataclass(frozen=True)
-class Retry:
-    """Clients that send a request again: at most `attempts` times in all, `pause(request, attempts so far)` ns apart.
-
-    `after` says what they try again after: REJECTED (unless it could never run), TIMED_OUT, INTERRUPTED (its replica
-    failed, and its work was lost).
-    """
-
-    attempts: int
-    pause: Callable[[Request, int], Nanoseconds]
-    after: tuple[Kind, ...] = (Kind.REJECTED, Kind.TIMED_OUT, Kind.INTERRUPTED)
-
-
-@dataclass(frozen=True)
 class Transfer:
-    """What it takes to hand a request over: `latency` ns, and `per_token` ns a position on its replica's link."""
+    """The time to hand a request over: `latency` ns, and `per_token` ns a position on the link of its replica."""
 
     latency: Nanoseconds
     per_token: float
 
 
-class Service:
-    """Journeys from the first sending to the end that the client sees."""
+class Service(Attempts):
+    """The replicas of all pools, and which requests are on them.
+
+    on_replica  for each replica the requests that are on it, by their index in its log
+    link_free   for each replica when its link to the next pool is free again, ns
+    """
 
     def __init__(
         self,
@@ -60,231 +54,164 @@ class Service:
         transfer: Transfer | None,
         macro: bool,
     ) -> None:
+        super().__init__(env, clients, retry)
         self.env = env
-        self.clients = clients
-        self.agenda = Counting(env)
-        self.retry = retry
         self.transfer = transfer
-        self.trail = Trail()
-        self.open = 0
+        self.arrivals = CountingAgenda(env)
         self.replicas: list[Replica] = []
-        self.stations: list[Station] = []
-        self.station_of: list[Station] = []
-        self.aboard: list[dict[int, Journey]] = []
+        self.pools: list[RunningPool] = []
+        self.pool_of: list[RunningPool] = []
         for pool in pools:
             first = len(self.replicas)
             members = [
-                Replica(env, scheduler, cost, macro, self.listener(first + place), first + place)
+                Replica(env, scheduler, cost, macro, self.on_end(first + place), first + place)
                 for place, (scheduler, cost) in enumerate(pool.replicas)
             ]
-            station = Station(pool.router, members, first)
-            self.stations.append(station)
+            running = RunningPool(pool.router, members, first)
+            self.pools.append(running)
             self.replicas += members
-            self.station_of += [station] * len(members)
-            self.aboard += [{} for _ in members]
+            self.pool_of += [running] * len(members)
+        self.on_replica: list[dict[int, RoutedRequest]] = [{} for _ in self.replicas]
         self.link_free = [0] * len(self.replicas)
         if outages is not None:
-            Breakdowns(env, outages, self.replicas, self.trail, self.busy, self.fell, self.rose)
+            Breakdowns(env, outages, self.replicas, self.service_log, self.busy, self.fell, self.rose)
 
-    def listener(self, number: int) -> Callable[[Sequence], None]:
-        """What hears of the ends on a replica."""
+    def on_end(self, number: int) -> Callable[[Sequence], None]:
+        """What a replica calls when a request ends."""
         return lambda seq: self.ended(number, seq)
 
-    # ------------------------------------------------------------------ attempts
+    # ------------------------------------------------------------------ to a replica
 
-    def send(self, request: Request) -> bool:
-        """A client's request is there now; whether it was taken, not rejected for good or given up on its way."""
-        journey = Journey(request, self.trail.open(request, self.env.now))
-        self.open += 1
-        patience = self.clients.patience(request)
-        if patience is not None and patience <= 0:
-            self.close(journey, Kind.CANCELLED)
-            return False
-        if patience is not None:
-            self.env.after(patience, CANCELLATION, lambda _: self.stop(journey, Kind.CANCELLED))
-        self.attempt(journey)
-        journey.fresh = False
-        return not journey.over
+    def first_leg(self, routed: RoutedRequest) -> str:
+        """The whole request; or, of two pools, its prompt, if the second could do the rest."""
+        routed.leg = Leg()
+        if len(self.pools) > 1:
+            if complaint := self.pools[1].complaint(routed):
+                return complaint
+            routed.leg = Leg(hands_over=True)
+        return ""
 
-    def attempt(self, journey: Journey) -> None:
-        """It is there, for the first time or again; its time-outs count from now."""
-        request, attempt = journey.request, journey.attempt
-        journey.admitted = False
-        journey.leg = Leg()
-        if len(self.stations) > 1:
-            if complaint := self.stations[1].complaint(journey):
-                self.close(journey, Kind.REJECTED, complaint)
-                return
-            journey.leg = Leg(hands_over=True)
-        if request.timeout is not None:
-            self.env.after(request.timeout, TIMEOUT, lambda _: self.time_out(journey, attempt, waiting=False))
-        if request.queue_timeout is not None:
-            self.env.after(request.queue_timeout, TIMEOUT, lambda _: self.time_out(journey, attempt, waiting=True))
-        self.dispatch(journey)
+    def pool_for(self, routed: RoutedRequest) -> RunningPool:
+        """The pool that does the next leg of a request."""
+        return self.pools[-1 if routed.leg.ready else 0]
 
-    def dispatch(self, journey: Journey) -> None:
-        """To a replica of the pool that does its next leg; it waits at the router if none is up."""
-        station = self.stations[-1 if journey.leg.ready else 0]
-        place = station.choose(journey)
+    def dispatch(self, routed: RoutedRequest) -> None:
+        """Send a request to a replica of the pool that does its next leg; it waits at the router if none is up."""
+        pool = self.pool_for(routed)
+        place = pool.choose(routed)
         if place is None:
-            journey.state = "held"
-            journey.since = self.env.now
-            station.held.append(journey)
+            routed.state = "held"
+            routed.since = self.env.now
+            pool.held.append(routed)
             return
-        replica, number = station.replicas[place], station.first + place
-        seq = replica.submit(journey.request, replace(journey.leg, sent=journey.sent))
-        journey.sent += 1
+        replica, number = pool.replicas[place], pool.first + place
+        seq = replica.submit(routed.request, replace(routed.leg, sent=routed.sent))
+        routed.sent += 1
         log = replica.scheduler.log
-        self.trail.leg(journey.number, journey.attempt, number, len(log.requests) - 1)
+        self.service_log.leg(routed.number, routed.attempt, number, len(log.requests) - 1)
         if seq is None:
-            self.turned_away(journey, replica.scheduler)
+            self.turned_away(routed, replica.scheduler)
             return
-        journey.state, journey.seq, journey.replica = "aboard", seq, number
-        station.loads[place].add(journey.request)
-        self.aboard[number][seq.index] = journey
+        routed.state, routed.seq, routed.replica = "on replica", seq, number
+        pool.loads[place].add(routed.request)
+        self.on_replica[number][seq.index] = routed
 
-    def turned_away(self, journey: Journey, scheduler: Scheduler) -> None:
-        """An engine has rejected it; what could never run there is not tried again."""
+    def turned_away(self, routed: RoutedRequest, scheduler: Scheduler) -> None:
+        """An engine has rejected a request; what could never run there is not tried again."""
         reason = scheduler.complaint
-        if misfit(journey, scheduler):
-            self.close(journey, Kind.REJECTED, reason)
+        if misfit(routed, scheduler):
+            self.close(routed, Kind.REJECTED, reason)
         else:
-            self.failed(journey, Kind.REJECTED, reason)
+            self.failed(routed, Kind.REJECTED, reason)
 
-    def failed(self, journey: Journey, kind: Kind, reason: str = "") -> None:
-        """An attempt came to nothing: there is another one, as long on its way as the first, or the journey ends."""
-        retry = self.retry
-        if retry is None or kind not in retry.after or journey.attempt + 1 >= retry.attempts:
-            self.close(journey, Kind.REJECTED if kind == Kind.INTERRUPTED else kind, reason)
-            return
-        journey.state = "pausing"
-        pause = retry.pause(journey.request, journey.attempt + 1)
-        self.env.after(pause + self.clients.delay, ARRIVAL, lambda _: self.try_again(journey))
-
-    def try_again(self, journey: Journey) -> None:
-        """Its client has waited long enough, and has sent it again."""
-        if not journey.over:
-            journey.attempt += 1
-            self.trail.retries += 1
-            self.attempt(journey)
-
-    def close(self, journey: Journey, kind: Kind, reason: str = "") -> None:
-        """It has ended for its client."""
-        journey.over = True
-        self.open -= 1
-        self.trail.end(self.env.now, journey.number, kind, reason)
-        if self.clients.react and not journey.fresh:
-            whole = journey.seq if kind == Kind.FINISHED else None
-            self.clients.ended(whole or Sequence(journey.request, -1))
-
-    # ------------------------------------------------------------------ ends
+    # ------------------------------------------------------------------ from a replica
 
     def ended(self, number: int, seq: Sequence) -> None:
         """A leg has ended on an engine."""
-        journey = self.leave(number, seq)
-        if journey.ending is not None:
-            kind, journey.ending = journey.ending, None
-            self.stopped(journey, kind)
+        routed = self.leave(number, seq)
+        if routed.ending is not None:
+            kind, routed.ending = routed.ending, None
+            self.stopped(routed, kind)
         elif seq.leaves:
-            self.hand_over(journey, number, seq)
+            self.hand_over(routed, number, seq)
         else:
-            self.close(journey, Kind.FINISHED if seq.finished else Kind.CANCELLED)
+            self.close(routed, Kind.FINISHED if seq.finished else Kind.CANCELLED)
 
-    def leave(self, number: int, seq: Sequence) -> Journey:
-        """It is no longer on that engine."""
-        journey = self.aboard[number].pop(seq.index)
-        station = self.station_of[number]
-        station.loads[number - station.first].add(seq.request, -1)
-        journey.admitted = journey.admitted or seq.entered >= 0
-        return journey
+    def leave(self, number: int, seq: Sequence) -> RoutedRequest:
+        """A request is no longer on a replica."""
+        routed = self.on_replica[number].pop(seq.index)
+        pool = self.pool_of[number]
+        pool.loads[number - pool.first].add(seq.request, -1)
+        routed.admitted = routed.admitted or seq.entered >= 0
+        return routed
 
-    def time_out(self, journey: Journey, attempt: int, waiting: bool) -> None:
-        """An attempt has taken too long; with `waiting`, only if it has not been admitted by now."""
-        if attempt != journey.attempt or journey.state == "pausing":
-            return
-        seq = journey.seq
-        inside = journey.admitted or (journey.state == "aboard" and seq is not None and seq.entered >= 0)
-        if not (waiting and inside):
-            self.stop(journey, Kind.TIMED_OUT)
+    def withdraw(self, routed: RoutedRequest, kind: Kind) -> bool:
+        """Take a request from a router or from its way; on a replica it is aborted, and `ended` is called: False."""
+        if routed.state == "on replica":
+            assert routed.seq is not None
+            routed.ending = kind
+            self.replicas[routed.replica].abort(routed.seq, kind)
+            routed.ending = None
+            return False
+        if routed.state == "held":
+            self.pool_for(routed).held.remove(routed)
+            self.service_log.hold(routed.number, routed.since, self.env.now)
+        routed.moves += 1
+        return True
 
-    def stop(self, journey: Journey, kind: Kind) -> None:
-        """Its client gives up, or the attempt has taken too long, wherever it is."""
-        if journey.over:
-            return
-        if journey.state == "aboard":
-            assert journey.seq is not None
-            journey.ending = kind
-            self.replicas[journey.replica].abort(journey.seq, kind)
-            journey.ending = None
-            return
-        if journey.state == "held":
-            self.stations[-1 if journey.leg.ready else 0].held.remove(journey)
-            self.trail.hold(journey.number, journey.since, self.env.now)
-        journey.moves += 1
-        self.stopped(journey, kind)
-
-    def stopped(self, journey: Journey, kind: Kind) -> None:
-        """It is nowhere any more."""
-        if kind == Kind.CANCELLED:
-            self.close(journey, kind)
-        else:
-            self.failed(journey, kind)
-
-    # ------------------------------------------------------------------ from one pool to the other
-
-    def hand_over(self, journey: Journey, number: int, seq: Sequence) -> None:
-        """Its prompt is computed: its KV goes to the pool that decodes, over a link of the replica."""
+    def hand_over(self, routed: RoutedRequest, number: int, seq: Sequence) -> None:
+        """A prompt is computed: its KV goes to the pool that decodes, over a link of the replica."""
         assert self.transfer is not None
         now = self.env.now
         begins = max(now, self.link_free[number])
         self.link_free[number] = begins + round(self.transfer.per_token * seq.goal)
         arrives = self.link_free[number] + self.transfer.latency
-        self.trail.transfer(journey.number, now, arrives, seq.goal)
-        journey.leg = Leg(given=seq.goal + 1 - seq.request.prompt, ready=seq.goal)
-        self.arrive(journey, arrives - now)
+        self.service_log.transfer(routed.number, now, arrives, seq.goal)
+        routed.leg = Leg(given=seq.goal + 1 - seq.request.prompt, ready=seq.goal)
+        self.arrive(routed, arrives - now)
 
-    def arrive(self, journey: Journey, delay: Nanoseconds) -> None:
-        """It comes to a router so long from now, unless it ends on the way.
+    def arrive(self, routed: RoutedRequest, delay: Nanoseconds) -> None:
+        """A request comes to a router in `delay` ns, unless it ends on the way.
 
         Even at once it is an arrival like any other: all of one instant precede the plans.
         """
-        journey.state = "moving"
-        journey.moves += 1
-        move = journey.moves
-        self.env.after(delay, ARRIVAL, lambda _: self.dispatch(journey) if move == journey.moves else None)
+        routed.state = "moving"
+        routed.moves += 1
+        move = routed.moves
+        self.env.after(delay, ARRIVAL, lambda _: self.dispatch(routed) if move == routed.moves else None)
 
     # ------------------------------------------------------------------ outages
 
     def busy(self) -> bool:
         """Whether a request has not ended, or may still come."""
-        return bool(self.open or self.agenda.pending)
+        return bool(self.open or self.arrivals.pending)
 
     def fell(self, number: int, failure: Failure) -> None:
         """A replica has failed: no router sends there, and those it has lost try again, move on, or end."""
-        station = self.station_of[number]
-        station.loads[number - station.first].up = False
+        pool = self.pool_of[number]
+        pool.loads[number - pool.first].up = False
         stranded = [(self.leave(number, seq), leg) for seq, leg in failure.gone]
-        for journey, leg in stranded:
+        for routed, leg in stranded:
             if failure.fate == Kind.INTERRUPTED:
-                self.failed(journey, Kind.INTERRUPTED, FAILED)
+                self.failed(routed, Kind.INTERRUPTED, FAILED)
             else:
-                journey.leg = replace(leg, hands_over=len(self.stations) > 1 and not leg.ready)
-                self.arrive(journey, 0)
+                routed.leg = replace(leg, hands_over=len(self.pools) > 1 and not leg.ready)
+                self.arrive(routed, 0)
 
     def rose(self, number: int) -> None:
-        """A replica is there again; who waited at the router goes in."""
-        station = self.station_of[number]
-        station.loads[number - station.first].up = True
-        held, station.held = station.held, deque()
-        for journey in held:
-            self.trail.hold(journey.number, journey.since, self.env.now)
-            self.arrive(journey, 0)
+        """A replica is there again; the requests held at the router are sent on."""
+        pool = self.pool_of[number]
+        pool.loads[number - pool.first].up = True
+        held, pool.held = pool.held, deque()
+        for routed in held:
+            self.service_log.hold(routed.number, routed.since, self.env.now)
+            self.arrive(routed, 0)
 
     def check(self) -> None:
-        """Nothing vanished: what holds once every request has ended. Raises AssertionError."""
+        """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""
         assert not self.open, f"{self.open} requests have not ended"
-        assert not any(self.aboard), "a request is taken to be on an engine"
-        assert not any(station.held for station in self.stations), "a request waits at a router"
+        assert not any(self.on_replica), "a request is taken to be on an engine"
+        assert not any(pool.held for pool in self.pools), "a request waits at a router"
         for replica in self.replicas:
             replica.scheduler.check()
 
@@ -294,7 +221,7 @@ class Run:
     """What a service did: the log of each replica, in order, and what happened between them and the clients."""
 
     logs: list[EventLog]
-    trail: Trail
+    service_log: ServiceLog
 
 
 def serve(
@@ -324,7 +251,7 @@ def serve(
     env = Clock(initial_time=0)
     service = Service(env, clients, pools, retry, outages, transfer, macro)
     logs = [replica.scheduler.log for replica in service.replicas]
-    clients.start(service.agenda, service.send)
-    run_to_end(env, logs, service.trail, bounds, progress)
+    clients.start(service.arrivals, service.send)
+    run_to_end(env, logs, service.service_log, bounds, progress)
     service.check()
-    return Run(logs, service.trail)
+    return Run(logs, service.service_log)

@@ -1,7 +1,7 @@
 """Clients in conversation: each sends a turn, waits for its answer, thinks, and sends the next.
 
-A turn that does not finish ends its session: without an answer there is nothing to go on from. The turns after it
-are never sent; they are counted apart, because they are no requests of the engine. Knows nothing of engines.
+A turn that does not finish ends its session. The turns after it are never sent; they are counted apart, because they
+are not requests of the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sim.service.event_order import ARRIVAL
 
 @dataclass
 class SessionCounts:
-    """How conversations went: `begun` of them, `completed` to their last turn, and the turns never sent."""
+    """Counts of sessions: begun, completed to their last turn, and the turns never sent."""
 
     begun: int = 0
     completed: int = 0
@@ -25,7 +25,7 @@ class SessionCounts:
 
     @property
     def broken_off(self) -> int:
-        """Sessions that ended early."""
+        """Sessions that ended before their last turn."""
         return self.begun - self.completed
 
     def counted(self) -> dict[str, int]:
@@ -62,29 +62,33 @@ class Sessions(OpenLoop):
     def take(self, request: Request) -> None:
         """A session begins."""
         self.counts.begun += 1
-        self.say(request, next(self.to_come))
+        self.send_turn(request, next(self.to_come))
 
-    def say(self, request: Request, rest: deque[Request]) -> None:
-        """Send a turn; if it is turned away, the session ends."""
+    def send_turn(self, request: Request, rest: deque[Request]) -> None:
+        """Send a turn; if it is rejected, the session ends."""
         self.rest[request.id] = rest
         if not self.send(request):
             self.ended(Sequence(request, -1))
 
     def ended(self, seq: Sequence) -> None:
-        """A turn has ended: the next one follows, unless this was the last or brought no answer."""
+        """A turn has ended: the next one follows, unless this was the last or did not finish."""
         rest = self.rest.pop(seq.request.id)
         if not seq.finished:
             self.counts.unsent_turns += len(rest)
         elif rest:
             turn = rest.popleft()
             assert turn.think is not None
-            self.agenda.after(turn.think, ARRIVAL, lambda _: self.say(replace(turn, arrival=self.agenda.now), rest))
+            self.agenda.after(turn.think, ARRIVAL, lambda _: self.send_later_turn(turn, rest))
         else:
             self.counts.completed += 1
 
+    def send_later_turn(self, turn: Request, rest: deque[Request]) -> None:
+        """Send a turn after the first; it arrives now."""
+        self.send_turn(replace(turn, arrival=self.agenda.now), rest)
+
 
 def counts(clients: Clients) -> SessionCounts | None:
-    """How conversations went, if these clients have any."""
+    """The counts of sessions of these clients; None if they have no sessions."""
     if isinstance(clients, Distant):
         return counts(clients.clients)
     return clients.counts if isinstance(clients, Sessions) else None

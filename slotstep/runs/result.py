@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sim.accounting import frames, metrics, queue_growth, window
 from sim.accounting.extrapolation import beyond
 from sim.log.events import EventLog
-from sim.log.service_log import Trail
+from sim.log.service_log import ServiceLog
 from sim.service.sessions import SessionCounts
 from slotstep.runs import cache_file
 from slotstep.runs.policy import predictor as policy_predictor
@@ -47,7 +47,7 @@ class Result:
     remarks: Sequence[str] = ()
     profiles: Sequence[Profile | None] = ()
     sessions: SessionCounts | None = None
-    service_log: Trail | None = None
+    service_log: ServiceLog | None = None
 
     @property
     def log(self) -> EventLog:
@@ -148,10 +148,10 @@ class Result:
     def requests(self) -> pd.DataFrame:
         """One row per injected request: identity, timestamps in ns, latencies in s, status.
 
-        The columns are those of `sim.accounting.frames.requests_frame`, or of `journeys_frame` with a service log.
+        The columns are those of `sim.accounting.frames.requests_frame`, or of `client_frame` with a service log.
         """
         if self.service_log is not None:
-            return frames.journeys_frame(self.logs, self.service_log)
+            return frames.client_frame(self.logs, self.service_log)
         return frames.of_each(frames.requests_frame, self.logs)
 
     @cached_property

@@ -25,7 +25,7 @@ from slotstep.runs.workload import load as load_workload
 
 if TYPE_CHECKING:
     from sim.log.events import EventLog
-    from sim.log.service_log import Trail
+    from sim.log.service_log import ServiceLog
     from sim.service.clients import Clients
     from slotstep.scenario.engine import Engine
     from slotstep.scenario.schema import Scenario
@@ -111,7 +111,7 @@ def simulate(
     senders: Clients,
     progress: Callable[[int], None] | None,
     price: StepCost | None = None,
-) -> tuple[list[EventLog], Trail | None]:
+) -> tuple[list[EventLog], ServiceLog | None]:
     """The event logs of a run, and the service log; None where requests go straight to replicas that never fail.
 
     pools  for each pool, the scenario and the scheduler of its replicas
@@ -139,4 +139,4 @@ def simulate(
         progress=progress,
         bounds=size_limits.bounds(scenario),
     )
-    return served.logs, served.trail
+    return served.logs, served.service_log

@@ -11,8 +11,9 @@ import pandas as pd
 
 from calibrate.fit.measured_run import STATISTICS
 from calibrate.validate import compare
-from sim.accounting import metrics
-from sim.accounting.requests import Lives
+from sim.accounting.client_view import injected_requests
+from sim.accounting.latencies import describe, gap_statistics
+from sim.accounting.requests import RequestRecords
 
 if TYPE_CHECKING:
     from slotstep.runs.result import Result
@@ -115,9 +116,9 @@ def itl(run: Run, result: Result, ids: Sequence[str]) -> dict[str, Any]:
     """The pooled inter-token latencies of these requests, measured and simulated."""
     chosen = set(ids)
     known = run.frame.loc[run.frame["id"].isin(chosen), "itl_s"]
-    injected = metrics.asked([Lives(log) for log in result.logs], result.service_log)
+    injected = injected_requests([RequestRecords(log) for log in result.logs], result.service_log)
     same = np.array([request.id in chosen for request in injected.requests], bool)
-    pooled, said = metrics.describe(np.concatenate(known.tolist())), metrics.gaps(injected, same)
+    pooled, said = describe(np.concatenate(known.tolist())), gap_statistics(injected, same)
     found: dict[str, Any] = {"n": pooled["n"]}
     for name in STATISTICS:
         found[name] = compare.compare(float(pooled[name] or 0), float(said[name] or 0))

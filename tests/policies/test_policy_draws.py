@@ -28,8 +28,8 @@ def four(name, pool="", **modes):
 def visited(served):
     """The replicas that each request was sent to, in order."""
     found = {}
-    for journey, _, replica, _ in served.trail.table("legs").tolist():
-        found.setdefault(journey, []).append(replica)
+    for request, _, replica, _ in served.service_log.table("legs").tolist():
+        found.setdefault(request, []).append(replica)
     return [tuple(replicas) for replicas in found.values()]
 
 

@@ -51,9 +51,9 @@ def pages_of(positions, engine):
 
 
 def reference(requests, engine, prices):
-    """(lives in order of arrival, [(start, duration, tokens computed)] of the steps)."""
+    """(records in order of arrival, [(start, duration, tokens computed)] of the steps)."""
     arriving = [Life(request, known=request.prompt) for request in requests]
-    lives = list(arriving)
+    records = list(arriving)
     waiting, running, steps = [], [], []
     free = engine.pages
     now = 0
@@ -136,4 +136,4 @@ def reference(requests, engine, prices):
                     running.remove(life)
                     free += life.held
     assert free == engine.pages
-    return lives, steps
+    return records, steps

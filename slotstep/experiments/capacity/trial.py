@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sim.accounting.metrics import Floats, asked, pooled_gaps
+from sim.accounting.client_view import injected_requests
+from sim.accounting.latencies import Floats, pooled_gaps
 from sim.accounting.objectives import counted
-from sim.accounting.requests import Lives
+from sim.accounting.requests import RequestRecords
 from sim.log.events import Reason
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.sweeps.work import read_once
@@ -92,7 +93,9 @@ def measure(result: Result, objective: Objective) -> Measured:
     if objective.latency is None:
         return Measured(1 - float(result.summary["attainment"] or 0), None)
     if objective.latency == "itl_s":
-        values, weights = pooled_gaps(asked([Lives(log) for log in result.logs], result.service_log))
+        values, weights = pooled_gaps(
+            injected_requests([RequestRecords(log) for log in result.logs], result.service_log)
+        )
     else:
         latency = counted(objective.latency, result.scenario.objectives.since)
         values = result.requests[latency].to_numpy(float, copy=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sim.accounting.latencies import LATENCIES, PERCENTILES
 from sim.accounting.ledger import ROWS
-from sim.accounting.metrics import LATENCIES, PERCENTILES
 from sim.accounting.requests import STATUSES
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from reports.statistics.paired import difference
 from reports.statistics.replications import METRICS, Replication, Replications, sentence
 from reports.statistics.warmup import mser5
 from sim.accounting.queue_growth import grows
-from sim.accounting.requests import Lives
+from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
 from sim.request import Request
 
@@ -37,8 +37,8 @@ def requests_of(rng: np.random.Generator, load: float, count: int, mean_output: 
 def mean_wait(load: float, seed: tuple[int, ...], count: int, warm_up: int) -> float:
     """The mean wait in one run, in steps."""
     log = run(requests_of(np.random.default_rng(seed), load, count), engine(slots=1), Unit(STEP))
-    lives = Lives(log)
-    return float((lives.admitted - lives.queued)[warm_up:].mean()) / STEP
+    records = RequestRecords(log)
+    return float((records.admitted - records.queued)[warm_up:].mean()) / STEP
 
 
 @pytest.fixture(scope="module")

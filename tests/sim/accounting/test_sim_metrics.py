@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sim_stories import Script, engine, job, jobs, run, static_engine
 
 from sim.accounting.frames import requests_frame, slots_frame, steps_frame
-from sim.accounting.metrics import describe, summary
+from sim.accounting.latencies import describe
+from sim.accounting.metrics import summary
 from sim.request import SECOND, Request
 
 MS = SECOND // 1000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sim_stories import engine, job, run
 
-from sim.accounting.frames import journeys_frame, requests_frame
+from sim.accounting.frames import client_frame, requests_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
 from sim.request import Request
@@ -64,7 +64,7 @@ def test_a_request_that_is_tried_again_counts_from_its_first_try():
     requests = [job("a", 3), job("b", 1, arrival=1), job("c", 1, arrival=2)]
     pool = Pool([(engine(slots=1, queue_limit=1), Unit(10))])
     served = serve(Distant(OpenLoop(requests), 3), [pool], retry=Retry(2, lambda *_: 40))
-    frame = journeys_frame(served.logs, served.trail)
+    frame = client_frame(served.logs, served.service_log)
     assert frame["attempts"].tolist() == [1, 1, 2]
     assert frame["ended_ns"].tolist() == [33, 43, 58]
     assert counted(frame, "client_e2e_s")["c"] == 56

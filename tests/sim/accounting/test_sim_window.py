@@ -131,20 +131,20 @@ def test_by_gaps_is_smaller_by_one_request():
 def test_running_never_exceeds_the_slots_and_means_are_times_over_the_makespan(arrivals, slots, mode, limits):
     requests = [Request(str(place), at, 3, output, **limits) for place, (at, output) in enumerate(sorted(arrivals))]
     pages = {"tight": 8}.get(mode, 1000)
-    trail = None
+    service_log = None
     if mode == "retry":
         pool = Pool([(engine(slots=slots, queue_limit=1), Unit(10))])
         ran = serve(OpenLoop(requests), [pool], retry=Retry(2, lambda *_: 7))
-        log, trail = ran.logs[0], ran.trail
+        log, service_log = ran.logs[0], ran.service_log
     elif mode == "static":
         log = run(requests, static_engine(slots), Unit(10))
     else:
         log = run(requests, engine(slots, pages=pages, page_size=2, depth=1 + (mode == "depth 2")), Unit(10))
-    found = summary(log, trail=trail)
+    found = summary(log, service_log=service_log)
     at_once = found["concurrency"]
     assert 0 <= at_once["running_peak"] <= min(slots, at_once["in_flight_peak"])
     assert at_once["in_flight_peak"] <= len(requests)
-    whole = measured([log], 0, None, trail=trail)
+    whole = measured([log], 0, None, service_log=service_log)
     assert whole["requests"] == found["requests"]
     assert whole["concurrency"]["running_peak"] == at_once["running_peak"]
     assert whole["e2e_s"] == found["e2e_s"]

@@ -172,7 +172,7 @@ rules = st.one_of(
 
 
 @st.composite
-def crowds(draw):
+def workloads(draw):
     """Requests of three urgencies and two tenants, some of them impatient; prompts often begin alike."""
     arrival, requests = 0, []
     for place in range(draw(st.integers(4, 14))):
@@ -192,7 +192,7 @@ def crowds(draw):
 
 @pytest.mark.slow
 @given(
-    requests=crowds(),
+    requests=workloads(),
     slots=st.sampled_from([2, 2, 3, 4]),
     size=st.sampled_from([1, 4]),
     spare=st.sampled_from([0, 1, 3, 10]),

@@ -84,7 +84,7 @@ def affine(chosen):
 @given(scenarios(), st.booleans())
 def test_every_decision_is_that_of_the_naive_simulator(scenario, macro):
     requests, chosen, costs = scenario
-    lives, steps = reference(requests, chosen, costs)
+    records, steps = reference(requests, chosen, costs)
     scheduler = build(
         chosen.slots,
         chosen.budget,
@@ -94,42 +94,42 @@ def test_every_decision_is_that_of_the_naive_simulator(scenario, macro):
         chunked=chosen.chunked,
     )
     log = run(requests, scheduler, affine(costs), macro)
-    event(f"preempts: {any(life.preemptions for life in lives)}")
-    event(f"rejects: {any(life.rejected for life in lives)}")
+    event(f"preempts: {any(life.preemptions for life in records)}")
+    event(f"rejects: {any(life.rejected for life in records)}")
 
     frame = steps_frame(log)
     assert list(zip(frame.start_ns, frame.duration_ns, frame.tokens, strict=True)) == steps
     for kind, expected in (
-        ("admitted", {(life.request.id, at) for life in lives for at in life.admissions}),
-        ("preempted", {(life.request.id, at) for life in lives for at, _ in life.preemptions}),
-        ("first_token", {(life.request.id, life.tokens[0]) for life in lives if life.tokens}),
-        ("finished", {(life.request.id, life.tokens[-1]) for life in lives if life.tokens}),
-        ("rejected", {(life.request.id, life.request.arrival) for life in lives if life.rejected}),
+        ("admitted", {(life.request.id, at) for life in records for at in life.admissions}),
+        ("preempted", {(life.request.id, at) for life in records for at, _ in life.preemptions}),
+        ("first_token", {(life.request.id, life.tokens[0]) for life in records if life.tokens}),
+        ("finished", {(life.request.id, life.tokens[-1]) for life in records if life.tokens}),
+        ("rejected", {(life.request.id, life.request.arrival) for life in records if life.rejected}),
     ):
         found = [(happening.who, happening.time) for happening in happenings(log, kind)]
         assert len(found) == len(set(found))
         assert set(found) == expected
     thrown_away = [value for _, kind, _, value in log.event_table().tolist() if kind == Kind.PREEMPTED]
-    assert sorted(thrown_away) == sorted(positions for life in lives for _, positions in life.preemptions)
+    assert sorted(thrown_away) == sorted(positions for life in records for _, positions in life.preemptions)
 
     gaps = {
         life.request.id: max((b - a for a, b in zip(life.tokens, life.tokens[1:], strict=False)), default=None)
-        for life in lives
+        for life in records
     }
     largest = requests_frame(log).set_index("id").max_itl_s.dropna()
     assert {who: round(gap * 1e9) for who, gap in largest.items()} == {
         who: gap for who, gap in gaps.items() if gap is not None
     }
-    assert summary(log)["itl_s"]["n"] == sum(len(life.tokens) - 1 for life in lives if life.tokens)
+    assert summary(log)["itl_s"]["n"] == sum(len(life.tokens) - 1 for life in records if life.tokens)
 
 
 def test_the_naive_simulator_tells_the_story_of_a_preemption():
     # The story of test_sim_memory, so that the reference itself is held to a right answer.
     requests = [Request("a", 0, 2, 4), Request("b", 0, 2, 3)]
     chosen = Engine(slots=2, budget=100, pages=3, page_size=2, reserve=False, chunked=True)
-    lives, steps = reference(requests, chosen, Prices(1, 0, 0, 0, 0, 0))
-    assert [life.tokens for life in lives] == [[1, 2, 3, 4], [1, 5, 6]]
-    assert lives[1].preemptions == [(1, 2)]
+    records, steps = reference(requests, chosen, Prices(1, 0, 0, 0, 0, 0))
+    assert [life.tokens for life in records] == [[1, 2, 3, 4], [1, 5, 6]]
+    assert records[1].preemptions == [(1, 2)]
     assert [tokens for _, _, tokens in steps] == [4, 1, 1, 1, 3, 1]
     log = run(requests, build(2, 100, 3, 2))
     assert times(log, "finished") == {"a": 4, "b": 6}

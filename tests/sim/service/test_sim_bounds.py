@@ -63,7 +63,7 @@ def test_failures_while_nobody_waits_are_not_counted_as_no_progress(monkeypatch)
     every_five = Outages({0: ((5 * n, 1) for n in count(1))}, Kind.PREEMPTED)
     late = [job("a", 1), job("b", 1, arrival=10_000)]
     found = serve(late, [Pool([(engine(slots=1), Unit(2))])], outages=every_five)
-    assert len(found.trail.table("outages")) > 1000
+    assert len(found.service_log.table("outages")) > 1000
 
 
 def test_a_run_is_stopped_once_it_has_done_more_than_it_may():

@@ -6,7 +6,7 @@ import pytest
 from sim_stories import booked, engine, job, run, times
 
 from policies.routers import RoundRobin
-from sim.accounting.frames import journeys_frame, requests_frame
+from sim.accounting.frames import client_frame, requests_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
 from sim.request import Request
@@ -23,9 +23,9 @@ def hasty(name, output, after, arrival=0, **more):
 
 
 def served(clients, retry=None, slots=4):
-    """The journeys of these clients, by id, and the summary."""
+    """The requests of these clients, by id, and the summary."""
     ran = serve(clients, [Pool([(engine(slots=slots, queue_limit=1), Unit(10))])], retry=retry)
-    return journeys_frame(ran.logs, ran.trail).set_index("id"), summary(ran.logs, trail=ran.trail)
+    return client_frame(ran.logs, ran.service_log).set_index("id"), summary(ran.logs, service_log=ran.service_log)
 
 
 @pytest.mark.parametrize("macro", [True, False])

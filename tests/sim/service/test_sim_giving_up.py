@@ -11,7 +11,7 @@ from sim_stories import booked, engine, happenings, job, run, static_engine, tim
 from policies.registry import build
 from sim.accounting.frames import requests_frame, slots_frame
 from sim.accounting.metrics import summary
-from sim.accounting.requests import Lives
+from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Affine, Unit
 from sim.request import Request
 
@@ -23,7 +23,7 @@ def impatient(name, output, prompt=1, arrival=0, **limits):
 
 def given(log):
     """Tokens that each request was given."""
-    return {request.id: int(count) for request, count in zip(log.requests, Lives(log).tokens, strict=True)}
+    return {request.id: int(count) for request, count in zip(log.requests, RequestRecords(log).tokens, strict=True)}
 
 
 def test_a_cancelled_request_keeps_its_tokens_and_frees_its_slot_at_the_next_boundary():

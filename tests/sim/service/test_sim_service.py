@@ -7,7 +7,7 @@ import pytest
 from sim_stories import booked, engine, job, run, times
 
 from policies import routers
-from sim.accounting.frames import journeys_frame
+from sim.accounting.frames import client_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
 from sim.log.events import Kind
@@ -39,13 +39,13 @@ def after(*pauses):
 
 
 def rows(served):
-    """The journeys by id."""
-    return journeys_frame(served.logs, served.trail).set_index("id")
+    """The requests by id, as their clients see them."""
+    return client_frame(served.logs, served.service_log).set_index("id")
 
 
 def told(served):
     """The summary."""
-    return summary(served.logs, trail=served.trail)
+    return summary(served.logs, service_log=served.service_log)
 
 
 def spent(served):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policies import routers
 from policies.registry import build
-from sim.accounting.frames import journeys_frame
+from sim.accounting.frames import client_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
 from sim.engine.config import EngineConfig
@@ -167,20 +167,20 @@ def stories(draw):
     )  # fmt: skip
 
 
-def in_vain(run, status):
+def wasted(run, status):
     """Slot-steps of all stays of attempts that were not the last, and of those that did not finish."""
-    legs = run.trail.table("legs").tolist()
-    last = {journey: attempt for journey, attempt, *_ in legs}
-    vain = {
+    legs = run.service_log.table("legs").tolist()
+    last = {request: attempt for request, attempt, *_ in legs}
+    wasted = {
         (replica, index)
-        for journey, attempt, replica, index in legs
-        if attempt < last[journey] or status[journey] != "finished"
+        for request, attempt, replica, index in legs
+        if attempt < last[request] or status[request] != "finished"
     }
     return sum(
         end - first
         for replica, log in enumerate(run.logs)
         for index, first, end in log.stay_table().tolist()
-        if (replica, index) in vain
+        if (replica, index) in wasted
     )
 
 
@@ -191,12 +191,12 @@ def test_nothing_vanishes_and_every_account_adds_up(story):
     run = story.serve(clients, macro=True)
     stepped = story.serve(again, macro=False)
     assert [log.sha256() for log in run.logs] == [log.sha256() for log in stepped.logs]
-    assert run.trail.sha256(run.logs) == stepped.trail.sha256(stepped.logs)
-    found = summary(run.logs, {"e2e": 10**9}, run.trail)
+    assert run.service_log.sha256(run.logs) == stepped.service_log.sha256(stepped.logs)
+    found = summary(run.logs, {"e2e": 10**9}, run.service_log)
     counts = dict(found["requests"])
     assert counts.pop("injected") == len(story.requests) - unsent() == sum(counts.values())
     assert counts["waiting"] == counts["running"] == 0
-    event(f"mode {story.mode}, {len(story.pools)} pools, {story.fate.name}: {bool(run.trail.outages)}")
+    event(f"mode {story.mode}, {len(story.pools)} pools, {story.fate.name}: {bool(run.service_log.outages)}")
     event(f"finished: {counts['finished'] > 0}; retried: {found['service']['retried'] > 0}")
 
     for account in (found["slot_steps"], found["slot_seconds"]):
@@ -207,7 +207,7 @@ def test_nothing_vanishes_and_every_account_adds_up(story):
         assert sum(found["pages"]["positions"].values()) == pytest.approx(capacity)
         assert min(found["pages"]["positions"].values()) >= -1e-6
 
-    frame = journeys_frame(run.logs, run.trail)
+    frame = client_frame(run.logs, run.service_log)
     done = frame[frame.status == "finished"]
     assert (done.tokens == done.output).all()
     assert (frame.tokens <= frame.output).all()
@@ -218,10 +218,12 @@ def test_nothing_vanishes_and_every_account_adds_up(story):
     assert (gaps + done.ttft_s).dropna().tolist() == pytest.approx(done.e2e_s[done.tokens > 1].tolist())
     assert (done.max_itl_s >= done.tpot_s - 1e-15)[done.tokens > 1].all()
 
-    assert found["slot_steps"]["wasted"] == in_vain(run, frame.status.tolist())
+    assert found["slot_steps"]["wasted"] == wasted(run, frame.status.tolist())
     for number, log in enumerate(run.logs):
         came = [time for time, kind, *_ in log.event_table().tolist() if kind in (Kind.QUEUED, Kind.REJECTED)]
-        down = [(failed, until) for down, _, failed, until in run.trail.table("outages").tolist() if down == number]
+        down = [
+            (failed, until) for down, _, failed, until in run.service_log.table("outages").tolist() if down == number
+        ]
         assert not any(failed <= time < until for time in came for failed, until in down)
 
     if (frame.status == "finished").all() and frame.attempts.max() == 1 and story.mode in ("plain", "reserve"):

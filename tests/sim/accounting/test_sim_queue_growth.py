@@ -9,7 +9,7 @@ import pytest
 from sim_stories import engine, job, run
 
 from sim.accounting.queue_growth import CRITICAL, Waits, drift, grows, left_waiting
-from sim.accounting.requests import Lives
+from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
 
 STEP = 1000
@@ -62,7 +62,7 @@ def test_waits_are_the_same_step_by_step() -> None:
     asked = [replace(request, prompt=40) for request in poisson(0, 3.5, 200)]
     logs = [run(asked, engine(slots=4, pages=8), Unit(STEP), macro=macro) for macro in (True, False)]
     assert len(logs[0].runs) < len(logs[1].runs)
-    whole, steps = (left_waiting(Lives(log)) for log in logs)
+    whole, steps = (left_waiting(RequestRecords(log)) for log in logs)
     assert len(whole.since) > 100
     assert np.array_equal(whole.since, steps.since)
     assert np.array_equal(whole.until, steps.until)
