@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-slow coverage lint bench figures docs clean
+.PHONY: demo test test-slow coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -13,6 +13,10 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .venv/test: .venv/base constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+.venv/docs: .venv/base
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 demo: .venv/base
@@ -33,7 +37,8 @@ lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/console.py examples/azure.py examples/figures.py examples/service.py examples/report.py
+	$(BIN)/mypy docs/console.py docs/reference.py docs/site.py
+	$(BIN)/mypy examples/azure.py examples/figures.py examples/service.py examples/report.py
 	$(BIN)/mypy examples/a10g.py examples/admission.py examples/catalogue.py
 
 bench: .venv/base
@@ -43,7 +48,11 @@ figures: .venv/base
 	$(BIN)/python examples/figures.py
 
 docs: figures
+	$(BIN)/python -m docs.reference
 	$(BIN)/python -m docs.console
+
+site: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv out

@@ -1,5 +1,5 @@
-"""How fast the simulator is, and how much memory it takes: `python -m benchmarks`.
+"""Speed and memory use of the simulator: `python -m benchmarks`.
 
-Times are CPU seconds of the process, for a shared machine's wall clock says little. They include the whole
-accounting (the log's digest, every metric of a summary), not the drawing of the requests.
+Times are CPU seconds of the process, because the wall clock of a shared machine varies with its load. They include
+all of the accounting (the log's digest, every metric of a summary), not the generation of the requests.
 """

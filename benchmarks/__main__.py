@@ -70,25 +70,25 @@ def table(findings: Findings) -> Table:
     for head in ("requests", "CPU s", "requests\n/CPU-s", "steps\n/CPU-s", "peak\nMB"):
         made.add_column(head, justify="right", no_wrap=True)
     made.add_column("goal", no_wrap=True)
-    for pace in findings.paces:
-        required = f"≥ {pace.required_per_s:,}" if pace.required_per_s else ""
-        made.add_row(pace.outputs, *cells(pace.small), "")
-        made.add_row("" if pace.engine == "plain" else f"  {pace.engine}", *cells(pace.large), "")
-        made.add_row("  marginal", "", "", f"{pace.marginal_per_s:,.0f}", "", "", required, end_section=True)
+    for throughput in findings.throughputs:
+        required = f"≥ {throughput.required_per_s:,}" if throughput.required_per_s else ""
+        made.add_row(throughput.outputs, *columns(throughput.small), "")
+        made.add_row("" if throughput.engine == "plain" else f"  {throughput.engine}", *columns(throughput.large), "")
+        made.add_row("  marginal", "", "", f"{throughput.marginal_per_s:,.0f}", "", "", required, end_section=True)
     aims = f"≤ {MOST_S:g} s, {MOST_BYTES / 1e9:g} GB"
     if findings.huge:
-        made.add_row("fixed 128", *cells(findings.huge), aims, end_section=True)
+        made.add_row("fixed 128", *columns(findings.huge), aims, end_section=True)
     else:
         made.add_row("fixed 128, left out", "1,000,000", "", "", "", "", aims, end_section=True)
     ratio = findings.ratio
-    made.add_row(f"{ratio.outputs}, {SLOW_RATE:g}/s", *cells(ratio.macro)[:-1], "", "")
-    made.add_row("  step by step", *cells(ratio.stepped)[:-1], "", "")
+    made.add_row(f"{ratio.outputs}, {SLOW_RATE:g}/s", *columns(ratio.macro)[:-1], "", "")
+    made.add_row("  step by step", *columns(ratio.stepped)[:-1], "", "")
     made.add_row("  ratio, simulation", "", f"{ratio.simulation:.1f}x", "", "", "", f"≥ {AIMED_RATIO:g}x")
     made.add_row("  ratio, with metrics", "", f"{ratio.with_metrics:.1f}x", "", "", "", "")
     return made
 
 
-def cells(run: Run) -> list[str]:
+def columns(run: Run) -> list[str]:
     """A run's columns."""
     return [
         f"{run.requests:,}",

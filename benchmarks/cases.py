@@ -1,4 +1,4 @@
-"""The workloads that are timed, and the engine that serves them. Measures nothing."""
+"""The workloads that are timed, and the engine that serves them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EngineName = Literal["plain", "vllm, cache off", "vllm, cache on"]
 
 @dataclass(frozen=True)
 class Case:
-    """So many requests at so many per second, with outputs by one of LAWS, on one of the engines."""
+    """`requests` requests at `rate` per second, with outputs by one of LAWS, on one of the engines."""
 
     requests: int
     rate: float
@@ -58,7 +58,7 @@ class Case:
 
 
 def scheduler(engine: EngineName = "plain") -> Scheduler:
-    """A fresh engine, first come first served, in which memory never runs out."""
+    """A new engine, first come first served, whose memory suffices for every case."""
     policy = Policy(build("fcfs", {}, SEED))
     pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
     depth = 1 if engine == "plain" else 2

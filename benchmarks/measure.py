@@ -1,4 +1,4 @@
-"""Times one case: here, or in a fresh process so that the peak of memory is its own.
+"""Times one case: here, or in a new process so that the peak of memory is its own.
 
 As a program (`python -m benchmarks.measure CASE REPEATS`, the case as JSON) it prints one JSON object.
 """
@@ -25,7 +25,7 @@ WARM_UP = Case(requests=100, rate=20, outputs="fixed 128")
 
 @dataclass(frozen=True)
 class Run:
-    """One run: CPU seconds of the simulation and of the metrics, and what the run was."""
+    """One run: CPU seconds of the simulation and of the metrics, with the size and digest of the run."""
 
     requests: int
     steps: int
@@ -43,8 +43,7 @@ class Run:
 def run(requests: Sequence[Request], macro: bool = True, engine: EngineName = "plain") -> Run:
     """Simulate the requests and account for them, once.
 
-    Raises AssertionError if not every request finished without a preemption: then this is not the case that
-    was meant.
+    Raises AssertionError if a request did not finish or was preempted: then this is not the intended case.
     """
     begun = time.process_time()
     log = simulate(requests, scheduler(engine), COST, macro=macro)
@@ -57,7 +56,7 @@ def run(requests: Sequence[Request], macro: bool = True, engine: EngineName = "p
 
 
 def best(case: Case, repeats: int) -> Run:
-    """The fastest of several runs, after one that pays for imports; `peak_bytes` is the process's."""
+    """The fastest of several runs, after a warm-up that pays for imports; `peak_bytes` is the process's."""
     run(WARM_UP.drawn(), engine=case.engine)
     requests = case.drawn()
     return min((run(requests, engine=case.engine) for _ in range(repeats)), key=lambda found: found.cpu_s)
@@ -71,7 +70,7 @@ def in_fresh_process(case: Case, repeats: int) -> Run:
 
 
 def peak() -> int:
-    """Most bytes this process has held so far."""
+    """Largest memory of this process so far, bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

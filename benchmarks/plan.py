@@ -1,4 +1,4 @@
-"""Which cases are run at which size, and what their times come to. Prints nothing."""
+"""Which cases are run at which size, and the rates computed from their times."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ FAST = Plan(huge=None, stepped=2_000, repeats=1)
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Two sizes of one case, and what a request more costs between them."""
+class Throughput:
+    """Two sizes of one case, and the marginal rate between them."""
 
     outputs: Outputs
     small: Run
@@ -79,14 +79,17 @@ class Ratio:
 class Findings:
     """Everything measured; `huge` is None if the plan leaves it out."""
 
-    paces: tuple[Pace, ...]
+    throughputs: tuple[Throughput, ...]
     huge: Run | None
     ratio: Ratio
 
     def as_json(self) -> dict[str, Any]:
         """As one JSON object."""
         return {
-            "paces": [asdict(pace) | {"marginal_per_cpu_s": pace.marginal_per_s} for pace in self.paces],
+            "throughputs": [
+                asdict(throughput) | {"marginal_per_cpu_s": throughput.marginal_per_s}
+                for throughput in self.throughputs
+            ],
             "huge": asdict(self.huge) if self.huge else None,
             "ratio": asdict(self.ratio)
             | {"simulation": self.ratio.simulation, "with_metrics": self.ratio.with_metrics},
@@ -94,19 +97,23 @@ class Findings:
 
 
 def carry_out(plan: Plan, say: Callable[[str], None]) -> Findings:
-    """Run all cases of a plan; `say` hears what is about to run."""
+    """Run all cases of a plan; `say` is called with each case before it runs."""
 
     def timed(requests: int, outputs: Outputs, repeats: int, engine: EngineName = "plain") -> Run:
         say(f"{requests:,} requests, outputs {outputs}, engine {engine}")
         return measure.in_fresh_process(Case(requests, RATE, outputs, engine), repeats)
 
-    def pace(law: Outputs, engine: EngineName = "plain") -> Pace:
+    def throughput_of(law: Outputs, engine: EngineName = "plain") -> Throughput:
         small = timed(plan.small, law, plan.repeats, engine)
-        return Pace(law, small, timed(plan.large, law, plan.repeats, engine), engine)
+        return Throughput(law, small, timed(plan.large, law, plan.repeats, engine), engine)
 
-    paces = (pace("fixed 128"), pace("lognormal 200"), *(pace("fixed 128", engine) for engine in PRESET_PER_S))
+    throughputs = (
+        throughput_of("fixed 128"),
+        throughput_of("lognormal 200"),
+        *(throughput_of("fixed 128", engine) for engine in PRESET_PER_S),
+    )
     huge = timed(plan.huge, "fixed 128", 1) if plan.huge else None
-    return Findings(paces, huge, ratio(plan.stepped, say))
+    return Findings(throughputs, huge, ratio(plan.stepped, say))
 
 
 def ratio(requests: int, say: Callable[[str], None]) -> Ratio:

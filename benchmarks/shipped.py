@@ -1,9 +1,9 @@
-"""Make the profiles that come with slotstep, of public tables.
+"""Make the profiles that ship with slotstep from public tables.
 
     python -m benchmarks.shipped DATA [FOLDER]
 
-DATA is the folder of public data (its README names the sources); FOLDER is where the profiles go, by default where
-they are shipped from. The tables themselves are not shipped.
+DATA is the folder of public data (its README names the sources); FOLDER is where the profiles are written, by default
+where they ship from. The tables themselves are not shipped.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import pandas as pd
 from calibrate.compose.compose import EVEN, HOST, composed_profile
 from calibrate.compose.operators import read
 from calibrate.compose.step_sums import compose_sums
-from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.hardware.devices import DEVICES, GIB
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import Profile, profile
 from reports.files import write_text
 
 SHIPPED = Path(__file__).parent.parent / "calibrate" / "profiles"
-GIB = 2**30
 
 OPERATORS: dict[str, tuple[str, str, int, dict[str, Any]]] = {
     "rtx4090-llama-3.1-8b": (
@@ -57,11 +56,11 @@ METHOD = (
 
 
 def profiles(data: Path) -> list[Profile]:
-    """All that are shipped, made of the tables below `data`."""
+    """All shipped profiles, made from the tables below `data`."""
     folder = data / "profiles"
     made = []
     for name, (source, model, devices, about) in OPERATORS.items():
-        shape = anatomy(model)
+        shape = architecture(model)
         made.append(
             composed_profile(
                 read(folder / "llmservingsim" / source, shape, devices),
@@ -88,7 +87,7 @@ def profiles(data: Path) -> list[Profile]:
                 name=name,
                 dtype="bfloat16",
                 tensor_parallel=1,
-                model=anatomy("llama-3.1-8b").described(),
+                model=architecture("llama-3.1-8b").described(),
                 software={backend: str(rows["backend_version"].iloc[0]), "aiconfigurator-core": "0.12.0"},
                 date="2026-11-29",
                 method=METHOD,
@@ -104,7 +103,7 @@ def profiles(data: Path) -> list[Profile]:
 
 
 def main() -> None:
-    """Write them."""
+    """Write the profiles."""
     folder = Path(sys.argv[2]) if len(sys.argv) > 2 else SHIPPED
     for made in profiles(Path(sys.argv[1])):
         path = write_text(folder / f"{made.name}.yaml", made.text())

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.stability`: in how many runs `queue_grows` is true, by load, in one pool and in two.
+"""`python -m benchmarks.stability`: share of runs in which `queue_grows` is true, by load, in one pool and in two.
 
-Poisson arrivals, outputs of 128 tokens, 16 slots, steps of 5 ms and 200 us for each sequence: 15.24 answers a second.
-The second pool is such an engine; the first computes prompts one at a time, so long that its limit is the same.
+Poisson arrivals, outputs of 128 tokens, 16 slots, steps of 5 ms and 200 us for each sequence: at most 15.24 requests
+a second. The second pool is such an engine; the first computes prompts one at a time, at the same highest rate.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+import slotstep
 from slotstep.experiments.sweeps.backends import compute
-from slotstep.scenario.schema import parse
 
 OUTPUT, PROMPT, SLOTS = 128, 128, 16
 STEP = 0.005 + SLOTS * 0.0002
 LIMIT = SLOTS / (STEP * OUTPUT)
-"""Requests a second that either pool can bear."""
-CELLS = ((300, 0.5), (300, 0.8), (300, 0.9), (3000, 0.9), (3000, 1.05))
+"""Requests a second that either pool can serve."""
+CASES = ((300, 0.5), (300, 0.8), (300, 0.9), (3000, 0.9), (3000, 1.05))
 """Requests and load."""
 
 
@@ -46,11 +46,11 @@ def scenario(pools: int, requests: int, load: float) -> dict[str, Any]:
 
 def grows(pools: int, requests: int, load: float, seed: int) -> bool | None:
     """What one run says."""
-    return parse({**scenario(pools, requests, load), "seed": seed}).run().queue_grows
+    return slotstep.run(slotstep.parse({**scenario(pools, requests, load), "seed": seed})).queue_grows
 
 
 def share(pools: int, requests: int, load: float, seeds: int, jobs: int | None = 1) -> tuple[int, float, float]:
-    """In how many of so many runs the queue is said to grow, and the 95% interval of the share."""
+    """The number of runs in which the queue grows, of `seeds` runs, and the 95% interval of their share."""
     calls = [(pools, requests, load, seed) for seed in range(seeds)]
     grown = sum(found is True for found in compute(grows, calls, "local", None, jobs))
     interval = binomtest(grown, seeds).proportion_ci()
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     print("| pools | requests | load | runs | said to grow | 95% interval |\n|---:|---:|---:|---:|---:|---:|")
     for pools in (1, 2):
-        for requests, load in CELLS:
+        for requests, load in CASES:
             grown, low, high = share(pools, requests, load, options.seeds, options.jobs)
             print(
                 f"| {pools} | {requests:,} | {load:.0%} | {options.seeds} | {grown / options.seeds:.1%} "

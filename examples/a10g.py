@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markdown_table import print_head, print_row
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -27,17 +28,17 @@ Floats = NDArray[np.float64]
 
 DATA = Path(os.environ.get("SLOTSTEP_DATA", "../shared/data")) / "traces" / "gt_a10g_slora_vtc"
 ENGINE = {"slots": 1000, "token_budget": 1_000_000, "page_size": 1, "admission": "peak", "admit_every": 10}
-"""LightLLM's router: no bound but the memory, where everyone's peak must fit, looked at every ten steps."""
+"""LightLLM's router: the only limit is memory, which must hold the sum of the peaks; it admits every ten steps."""
 POOL, ADAPTER = 10_000, 32
 """Token positions of the memory pool, and those that an adapter of rank 8 takes in it while it is used."""
 ADAPTERS = {"real": 8.8, "on_off_overload": 2}
-"""Different adapters of those who ran at one time, in the mean, in the runs under fcfs."""
+"""The mean number of different adapters among the requests that run at once, in the runs under fcfs."""
 COST = {"base": 27.68, "per_sequence": 0.3135, "per_context_token": 0.000888, "per_prefill_token": 0.2003}
 """Milliseconds; fitted to the run real_FCFS, together with CLIENT."""
 UNITS = (1, 1, 1e-6, 1)
 """In which they are fitted: milliseconds, and nanoseconds for the third."""
 CLIENT = 0.04544
-"""Seconds of each request that are no step: HTTP, tokenizer, adapter; fitted with the cost."""
+"""Seconds of each request outside of steps: HTTP, tokenizer, adapter; fitted with the cost."""
 
 RUNS: dict[str, str | dict[str, Any]] = {
     "real_FCFS": "fcfs",
@@ -49,12 +50,11 @@ RUNS: dict[str, str | dict[str, Any]] = {
     "on_off_overload_FCFS": "fcfs",
     "on_off_overload_VTC": "vtc",
 }
-"""The policy that stands for the scheduler of each run."""
-
+"""The policy that models the scheduler of each run."""
 
 SCALES = (0.999, 1.0, 1.001)
-"""What the cost is multiplied by: a median hangs on who was served a moment earlier, so one run says little."""
-HEADERS = (
+"""Factors of the cost: a median depends on the order of service, which small changes of the cost alter."""
+COLUMNS = (
     "run",
     "served",
     "predicted",
@@ -76,8 +76,7 @@ def main() -> None:
     if "--fit" in sys.argv[1:]:
         print(fitted())
         return
-    print(f"| {' | '.join(HEADERS)} |")
-    print("|---|" + "---:|" * (len(HEADERS) - 1))
+    print_head(COLUMNS)
     for run, policy in RUNS.items():
         found = given(frame(run).ttft_s)
         expected = [given(served(run, policy, scale).ttft_s) + CLIENT for scale in SCALES]
@@ -87,11 +86,11 @@ def main() -> None:
             low, middle, high = sorted(float(np.quantile(times, quantile)) for times in expected)
             cells += [f"{seconds:.2f} s", f"{middle:.2f} s", f"{low:.2f} to {high:.2f}"]
             cells += [f"{middle / seconds - 1:+.0%}"]
-        print(f"| {run} | {' | '.join(cells)} |")
+        print_row([run, *cells])
 
 
 def given(times: pd.Series[float]) -> Floats:
-    """Those there are, in seconds: who was rejected has none."""
+    """The times that are defined, in seconds: rejected requests have none."""
     return np.asarray(times.dropna(), np.float64)
 
 
@@ -105,7 +104,7 @@ def frame(run: str) -> pd.DataFrame:
 def served(
     run: str, policy: str | dict[str, Any], scale: float = 1.0, cost: Mapping[str, float] = COST
 ) -> pd.DataFrame:
-    """The requests of a run as they fare in the simulator, at a multiple of the cost."""
+    """The simulated requests of a run, with the cost multiplied by `scale`."""
     adapters = next(mean for suite, mean in ADAPTERS.items() if run.startswith(suite))
     scenario = slotstep.parse(
         {
@@ -115,11 +114,11 @@ def served(
             "policy": policy,
         }
     )
-    return scenario.run().requests
+    return slotstep.run(scenario).requests
 
 
 def statistics(times: pd.DataFrame, client: float = 0.0) -> Floats:
-    """What is fitted: quantiles of TTFT and E2E from the low to the high, and of the time per token."""
+    """The statistics that are fitted: quantiles of TTFT, E2E and TPOT."""
     parts = (
         (given(times.ttft_s) + client, (1, 5, 25, 50, 75, 90, 99)),
         (given(times.e2e_s) + client, (25, 50, 75, 90, 99)),
@@ -129,7 +128,7 @@ def statistics(times: pd.DataFrame, client: float = 0.0) -> Floats:
 
 
 def fitted() -> dict[str, float]:
-    """Least squares of the relative errors of `statistics` in the run under fcfs; no other run is looked at."""
+    """Least squares of the relative errors of `statistics` in the run under fcfs; no other run is used."""
     target = statistics(frame("real_FCFS"))
 
     def loss(logs: Floats) -> float:

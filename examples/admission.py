@@ -1,4 +1,4 @@
-"""Rules of admission on one trace, whose output lengths nobody knows in advance.
+"""Admission rules on one trace, whose output lengths are not known to the scheduler.
 
     python examples/admission.py
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from markdown_table import print_head, print_row
 
 import slotstep
 
@@ -41,15 +43,14 @@ COLUMNS = (
 
 def main() -> None:
     """Print the table as Markdown."""
-    print("| " + " | ".join(COLUMNS) + " |")
-    print("|---|" + "---:|" * (len(COLUMNS) - 1))
+    print_head(COLUMNS)
     for name, rule in RULES.items():
-        result = slotstep.load(HERE / "azure-conv.yaml", [*LOAD, *rule]).run()
-        print(f"| {name} | {' | '.join(cells(result.summary))} |", flush=True)
+        result = slotstep.run(slotstep.load(HERE / "azure-conv.yaml", [*LOAD, *rule]))
+        print_row([name, *cells(result.summary)])
 
 
 def cells(summary: dict[str, Any]) -> list[str]:
-    """What the table says of one run, in which every request has ended: no latency is censored."""
+    """The cells of one run, in which every request has finished: no latency is censored."""
     assert summary["requests"]["finished"] == summary["requests"]["injected"]
     ttft = summary["ttft_s"]
     return [

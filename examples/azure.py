@@ -1,4 +1,4 @@
-"""The table of the README: three policies on two real traces, at their own rate and when the engine is overloaded.
+"""The table of docs/azure.md: three policies on two real traces, at their own rate and when the engine is overloaded.
 
     python examples/azure.py
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from markdown_table import print_head, print_row, seconds
 
 import slotstep
 
@@ -31,16 +33,15 @@ COLUMNS = (
 
 def main() -> None:
     """Print the table as Markdown."""
-    print("| " + " | ".join(COLUMNS) + " |")
-    print("|---|---|" + "---:|" * (len(COLUMNS) - 2))
+    print_head(COLUMNS, texts=2)
     for trace, scale in (("conv", 1), ("conv", 2), ("code", 1), ("code", 3)):
         scenario = slotstep.load(HERE / f"azure-{trace}.yaml", [f"workload.scale_rate={scale}"])
         for result in slotstep.compare(scenario, ["fcfs", "sjf", "fair"]):
-            print(f"| {trace}, {scale}x | {result.policy} | {' | '.join(cells(result.summary))} |")
+            print_row([f"{trace}, {scale}x", result.policy, *cells(result.summary)])
 
 
 def cells(summary: dict[str, Any]) -> list[str]:
-    """What the table says of one run, in which every request has ended: no latency is censored."""
+    """The cells of one run, in which every request has finished: no latency is censored."""
     assert summary["requests"]["finished"] == summary["requests"]["injected"]
     wait, e2e = summary["wait_s"], summary["e2e_s"]
     times = (
@@ -48,7 +49,7 @@ def cells(summary: dict[str, Any]) -> list[str]:
         *(e2e[which] for which in ("mean", "p99", "max")),
     )
     return [
-        *(f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s" for seconds in times),
+        *map(seconds, times),
         f"{1000 * summary['tpot_s']['mean']:.0f} ms",
         f"{summary['preemptions']:,}",
         f"{100 * summary['attainment']:.1f}%",

@@ -1,4 +1,4 @@
-"""Every policy on both Azure traces, merged as two tenants: the table of docs/policies.md.
+"""Every policy on both Azure traces, merged as two tenants: the table of docs/catalogue.md.
 
     python examples/catalogue.py
 
@@ -11,8 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from markdown_table import print_head, print_row, seconds
+
 import slotstep
-from slotstep.runs import build, workload
+from slotstep.runs import workload
 
 HERE = Path(__file__).parent
 POLICIES: tuple[str | dict[str, Any], ...] = (
@@ -60,18 +62,17 @@ COLUMNS = (
 
 def main() -> None:
     """Print the table as Markdown."""
-    print("| " + " | ".join(COLUMNS) + " |")
-    print("|---|" + "---:|" * (len(COLUMNS) - 1))
+    print_head(COLUMNS)
     requests = workload.load(slotstep.load(HERE / "azure-both.yaml"))
     for policy in POLICIES:
         cache = f"engine.prefix_cache={str(policy == 'longest_prefix').lower()}"
         scenario = slotstep.load(HERE / "azure-both.yaml", [f"policy={json.dumps(policy)}", cache])
-        result = build.run(scenario, requests)
-        print(f"| {called(policy)} | {' | '.join(cells(result.summary))} |", flush=True)
+        result = slotstep.run(scenario, workload=requests)
+        print_row([called(policy), *cells(result.summary)])
 
 
 def called(policy: str | dict[str, Any]) -> str:
-    """A policy as the table names it: with the options that are not the defaults."""
+    """The name of a policy in the table, with the options that are not the defaults."""
     if isinstance(policy, str):
         return f"`{policy}`"
     ((name, options),) = policy.items()
@@ -79,14 +80,14 @@ def called(policy: str | dict[str, Any]) -> str:
 
 
 def worded(value: object) -> str:
-    """The value of an option, in few words."""
+    """The value of an option as text."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {worded(inner)}" for key, inner in value.items())
     return f"{value:,}" if type(value) is int else str(value).lower()
 
 
 def cells(summary: dict[str, Any]) -> list[str]:
-    """What the table says of one run; n and the share of those censored are those of E2E, the last to come."""
+    """The cells of one run; n and the share of censored requests are of E2E."""
     ttft, e2e, tenants = summary["ttft_s"], summary["e2e_s"], summary["tenants"]
     times = (
         ttft["p50"],
@@ -103,11 +104,6 @@ def cells(summary: dict[str, Any]) -> list[str]:
         f"{e2e['n']:,}",
         f"{100 * e2e['censored_share']:.1f}%",
     ]
-
-
-def seconds(time: float) -> str:
-    """A time in seconds, two digits of it or more."""
-    return f"{time:.2f} s" if time < 10 else f"{time:.0f} s"
 
 
 if __name__ == "__main__":

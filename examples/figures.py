@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 import slotstep
-from reports.figures import files
+from reports.figures.png import write_png
+from reports.figures.timeline import slot_timeline
 
 HERE = Path(__file__).parent
 STEPS = 120
@@ -19,16 +20,16 @@ END_NS = STEPS * 1_000_000
 
 
 def main() -> None:
-    """Draw both examples, one over the other."""
-    drawn = files.slot_timeline(*panels())
-    print(*files.write({"eight": drawn}, HERE.parent / "docs"))
+    """Draw both examples in one figure."""
+    drawn = slot_timeline(*panels())
+    print(*write_png({"eight": drawn}, HERE.parent / "docs"))
 
 
 def panels() -> tuple[dict[str, tuple[pd.DataFrame, int]], dict[str, float]]:
-    """By title: the stays in the first steps of each example with its slots, and its occupancy in them."""
+    """By title: the stays in the first STEPS steps of each example with its number of slots, and its occupancy."""
     shown, occupancy = {}, {}
     for name, scenario in (("static", "eight-static"), ("continuous, with a backlog", "eight-continuous")):
-        result = slotstep.load(HERE / f"{scenario}.yaml").run()
+        result = slotstep.run(slotstep.load(HERE / f"{scenario}.yaml"))
         slots = result.scenario.engine.slots
         stays, steps = result.slots[result.slots["admitted_ns"] < END_NS], result.steps.iloc[:STEPS]
         title = f"{name}: {(stays['completed_ns'] <= END_NS).sum()} answers in {STEPS} steps"

@@ -6,12 +6,12 @@
 An order by rank needs one method; see `sim.policy.base.Order` for one that keeps a queue of its own.
 """
 
-from policies.predict import Exact
+from policies.predictors.base import Exact
 from sim.policy.base import RankedOrder
 
 
 class LeastWork(RankedOrder):
-    """The least prompt and predicted output goes first; an output token counts `weight` prompt tokens."""
+    """Ascending by prompt plus predicted output; an output token counts as `weight` prompt tokens."""
 
     def __init__(self, weight=10):
         super().__init__()

@@ -21,7 +21,7 @@ SIZE = (1240, 960)
 
 
 def main() -> None:
-    """Simulate, make the page, open it, take its picture."""
+    """Simulate, write the page, open it, and take a screenshot."""
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("no chromium on the path")
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def slotstep(*arguments: str) -> None:
-    """Run the command, its output kept back."""
+    """Run the command, discarding its output."""
     subprocess.run([sys.executable, "-m", "slotstep", *arguments], check=True, capture_output=True)
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/service.md: routers, what becomes of a failed replica's requests, and pools, on one workload.
+"""The tables of docs/service.md: routers, treatments of a failed replica's requests, and pools, on one workload.
 
 python examples/service.py routers | failures | pools
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+
+from markdown_table import print_head, print_row
 
 import slotstep
 
@@ -59,14 +61,13 @@ COLUMNS = (
 
 def main(table: str) -> None:
     """Print one table as Markdown."""
-    print(f"| {table} | {' | '.join(COLUMNS)} |")
-    print("|---|" + "---:|" * len(COLUMNS))
+    print_head([table, *COLUMNS])
     for name, settings in TABLES[table].items():
-        print(f"| {name} | {' | '.join(cells(slotstep.load(SCENARIO, settings).run().summary))} |")
+        print_row([name, *cells(slotstep.run(slotstep.load(SCENARIO, settings)).summary)])
 
 
 def cells(summary: dict[str, Any]) -> list[str]:
-    """What a table says of one run; the waste is of the slot-seconds bought."""
+    """The cells of one run; `wasted` is the share of the slot-seconds bought."""
     requests, time = summary["requests"], summary["slot_seconds"]
     attempts = summary["service"]["attempts"] if summary["service"] else requests["injected"]
     return [

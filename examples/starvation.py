@@ -1,9 +1,9 @@
-"""Who pays for short waits: shortest job first on a heavy-tailed load, alone and under a cap on waiting.
+"""Starvation under shortest job first: a heavy-tailed load with and without a cap on waiting.
 
     python examples/starvation.py [FILE.png]
 
-Prints the waits and the price of each cap; with a file, draws wait against length. One engine of 16 slots, steps
-of 20 ms, a load a little above what it can bear.
+Prints the waits under each cap; with a file, draws wait over output length. One engine of 16 slots, steps of 20 ms, a
+load slightly above its capacity.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def load(seed: int = 0, count: int = 3000) -> list[Request]:
 
 
 def served(requests: list[Request], cap: int | None) -> DataFrame:
-    """The requests as they fared under shortest job first with this cap."""
+    """The requests after a run under shortest job first with this cap on waiting (s; None: no cap)."""
     order = build("sjf", {}, 0) if cap is None else build("max_wait", {"max_wait": cap * SECOND}, 0)
     scheduler = Scheduler(Policy(order), PagePool(10**6, 16), EngineConfig(slots=SLOTS, token_budget=10**6))
     return requests_frame(simulate(requests, scheduler, Unit(STEP)))
 
 
 def row(name: str, frame: DataFrame) -> str:
-    """Mean wait and end-to-end time, and the waits of the longest one in a hundred."""
+    """Mean wait and E2E, the mean wait of the requests with the longest 1% of outputs, and the longest wait."""
     longest = frame[frame.output >= frame.output.quantile(0.99)]
     figures = (frame.wait_s.mean(), frame.e2e_s.mean(), longest.wait_s.mean(), frame.wait_s.max())
     return f"{name:>12}" + "".join(f"{figure:>12.1f}" for figure in figures)
 
 
 def draw(frames: dict[str, DataFrame]) -> Figure:
-    """Wait against output length, one panel per cap."""
+    """Wait over output length, a panel per cap."""
     figure = Figure(figsize=(3.2 * len(frames), 3), layout="constrained")
     for axes, (name, frame) in zip(figure.subplots(1, len(frames), sharey=True), frames.items(), strict=True):
         axes.plot(frame.output, frame.wait_s, ".", markersize=2)

@@ -1,1 +1,1 @@
-"""Queue policies, one small file each. Knows nothing of files, clocks or engines."""
+"""Queue policies, one small file each; `registry` lists them by name. None reads files or clocks."""

@@ -1,23 +1,24 @@
-"""Aging: whoever waits becomes more urgent, one unit of rank for every `unit` of time.
+"""Aging: the rank of a waiting request improves by one for every `unit` of time.
 
-Over an order by numbers (tokens, levels, priorities) it bounds starvation softly: a newcomer goes before one that
-has waited only if its rank is better by more than the wait is worth. All who wait age alike, so their order is one
-of rank x unit + arrival, which does not change while they wait; it costs no more than the order it wraps.
+Over an order by numbers (tokens, levels, priorities) it limits starvation without a hard cap: a later request goes
+before a waiting one only if its rank is better by more than the wait counts for. All waiting requests age at the same
+rate, so their order is that of rank x unit + arrival, which does not change while they wait; the cost is that of the
+wrapped order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from policies.deadlines import duration
-from policies.entry import Entry, Option
-from policies.wrapper import Wrapper
+from policies.base.entry import Entry, Option
+from policies.base.option_values import duration
+from policies.base.wrapper import Wrapper
 from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import SECOND, Nanoseconds, Sequence
 
 
 class Aged(RankedOrder):
-    """Ranked by the rank that `ranked` gave those who wait in it, each unit of which is worth `unit` of waiting."""
+    """Ranked by the arrival plus `unit` times the rank that the sequence has in `ranked`."""
 
     def __init__(self, ranked: RankedOrder, unit: Nanoseconds) -> None:
         super().__init__()
@@ -25,41 +26,41 @@ class Aged(RankedOrder):
         self.unit = unit
 
     def rank(self, seq: Sequence) -> Rank:
-        """When it would have to arrive with rank 0 to have this place; then the rest of the rank."""
+        """The arrival that a sequence of rank 0 would need for this place, then the rest of the rank."""
         (first, *rest), _, _ = self.ranked.waiting[seq.index]
         assert not isinstance(first, str), "a rank begins with a number"
         return (first * self.unit + seq.request.arrival, *rest)
 
 
 class Aging(Wrapper):
-    """Everyone waits in the order that is wrapped, and goes by its aged rank."""
+    """Sequences wait in the wrapped order, which ranks them, and are admitted by aged rank."""
 
     def __init__(self, ranked: RankedOrder, unit: Nanoseconds) -> None:
         super().__init__(ranked)
         self.aged = Aged(ranked, unit)
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Join both."""
+        """Join the wrapped order and the aged one."""
         super().push(seq, now, step)
         self.aged.push(seq, now, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Return to both."""
+        """Return to the wrapped order and the aged one."""
         super().push_back(seq, now, step)
         self.aged.push_back(seq, now, step)
 
     def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Back in both."""
+        """Rejoin the wrapped order and the aged one."""
         super().rejoin(seq, now, step)
         self.aged.rejoin(seq, now, step)
 
     def pop(self, seq: Sequence) -> None:
-        """Leave both."""
+        """Leave the wrapped order and the aged one."""
         super().pop(seq)
         self.aged.pop(seq)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The smallest aged rank."""
+        """The sequence with the smallest aged rank."""
         return self.aged.head(now, step)
 
     def __iter__(self) -> Iterator[Sequence]:
@@ -67,10 +68,10 @@ class Aging(Wrapper):
 
 
 def make(seed: int, order: Callable[[], Order], unit: object) -> Order:
-    """Aging of the order asked for. Raises ValueError for one that does not go by a rank, which could improve."""
+    """Aging over the order given. Raises ValueError for an order without ranks or an impossible `unit`."""
     ranked = order()
     if not isinstance(ranked, RankedOrder) or type(ranked).head is not RankedOrder.head:
-        raise ValueError("order has no rank that could age; expected one such as sjf, srpt, priority or mlfq")
+        raise ValueError("order has no rank; expected one such as sjf, srpt, priority or mlfq")
     return Aging(ranked, duration("unit", unit))
 
 

@@ -1,12 +1,12 @@
-"""Deficit round robin: the tenants take turns, and each turn is worth a quantum of tokens.
+"""Deficit round robin: tenants take turns, and each turn adds a quantum of tokens to the tenant's deficit counter.
 
-On its visit a tenant's deficit grows by the quantum; its requests go while the deficit covers their cost (prompt
-plus predicted output), and what is left is kept for the next round unless its queue is empty. While two tenants
-always wait, what they were admitted for differs by no more than the quantum and twice the longest cost, whatever
-the sizes of their requests (Shreedhar and Varghese, SIGCOMM 1995). Constant work per request and no counters to
-lift; but it goes by costs that must be known in advance, so its shares are as good as its predictions.
+At its turn a tenant's deficit grows by the quantum; its requests are admitted while the deficit covers their cost
+(prompt plus predicted output), and the rest is kept for the next round unless the tenant's queue is empty. While two
+tenants always have waiting requests, their admitted costs differ by at most the quantum and twice the largest cost,
+whatever the sizes of their requests (Shreedhar and Varghese, SIGCOMM 1995). The work per request is constant and
+there are no counters to lift; but costs must be known in advance, so shares are as accurate as the predictions.
 
-A preempted request has paid; it returns to its tenant's queue and goes at the tenant's next turn.
+A preempted request is not charged again; it returns to its tenant's queue and is admitted at the tenant's next turn.
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from policies.entry import Entry, Option
-from policies.history import History
-from policies.predict import Predictor, predictor
-from policies.predicted import OPTIONS, name_of_predictor
-from policies.wrapper import Forwarding, sooner
+from policies.base.entry import Entry, Option
+from policies.base.option_values import whole
+from policies.base.predicted_order import OPTIONS, name_of_predictor
+from policies.base.wrapper import Forwarding, sooner
+from policies.predictors.base import Predictor
+from policies.predictors.learned import LearnedPredictor
+from policies.predictors.registry import predictor
 from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 
 @dataclass(eq=False)
 class Turn:
-    """A tenant in the ring, and the tokens it may still spend."""
+    """A tenant in the ring: its queue, and its deficit counter in tokens."""
 
     queue: Order
     deficit: int = 0
 
 
 class DeficitRoundRobin(Forwarding):
-    """The tenant whose turn it is, as long as its deficit lasts, then the next."""
+    """The head of the tenant whose turn it is while its deficit covers the cost, then that of the next tenant."""
 
     counts_service = True
 
     def __init__(self, order: Callable[[], Order], quantum: int, predict: Predictor) -> None:
-        """`order` makes the queue of one tenant. Raises ValueError for a quantum below 1."""
-        if isinstance(quantum, bool) or not isinstance(quantum, int) or quantum < 1:
-            raise ValueError(f"quantum is {quantum!r}; expected a whole number of tokens, at least 1")
+        """`order` makes the queue of one tenant; `quantum` is in tokens."""
         self.new_queue = order
         self.quantum = quantum
         self.predict = predict
         self.tenants: dict[str, Turn] = {}
-        self.ring: deque[Turn] = deque()  # those with someone waiting; the first is visited, or will be next
+        self.ring: deque[Turn] = deque()  # tenants with waiting requests; the first has its turn, or will be next
         self.visiting = False
         self.waiting: dict[int, Sequence] = {}
-        self.costs: dict[int, int] = {}  # of everyone who waits, until it is admitted
+        self.costs: dict[int, int] = {}  # in tokens, of every waiting request, until it is admitted
 
     def tenant(self, seq: Sequence) -> Turn:
-        """The place of the tenant that sent this request."""
+        """The turn of the tenant that sent this request."""
         name = seq.request.tenant
         if name not in self.tenants:
             self.tenants[name] = Turn(self.new_queue())
@@ -67,17 +67,17 @@ class DeficitRoundRobin(Forwarding):
         super().push(seq, now, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Return to the tenant's queue; it has paid."""
+        """Return to the tenant's queue at no cost."""
         self.enter(seq, 0)
         super().push_back(seq, now, step)
 
     def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Back in the tenant's queue; it owes what it owed, and its tenant, which was waiting, keeps its deficit."""
+        """Rejoin the tenant's queue with the same cost; the tenant keeps its deficit."""
         self.enter(seq, self.costs[seq.index], self.tenant(seq).deficit)
         super().rejoin(seq, now, step)
 
     def enter(self, seq: Sequence, cost: int, deficit: int = 0) -> None:
-        """Note what a request costs; a tenant that had nobody here comes last in the ring, with such a deficit."""
+        """Record a request's cost; a tenant without waiting requests joins the end of the ring with this deficit."""
         self.waiting[seq.index] = seq
         self.costs[seq.index] = cost
         tenant = self.tenant(seq)
@@ -87,18 +87,18 @@ class DeficitRoundRobin(Forwarding):
             self.ring.append(tenant)
 
     def drop_idle(self) -> None:
-        """Tenants of whom nobody waits leave the ring."""
+        """Remove tenants without waiting requests from the ring."""
         if self.ring and not len(self.ring[0].queue):
             self.visiting = False
         self.ring = deque(turn for turn in self.ring if len(turn.queue))
 
     def pop(self, seq: Sequence) -> None:
-        """Leave the tenant's queue; whether it is admitted, and pays, is heard next."""
+        """Leave the tenant's queue; the cost is charged in `admitted`."""
         del self.waiting[seq.index]
         super().pop(seq)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The one whose tenant's turn first covers its cost, as the turns go round."""
+        """The head of the tenant whose deficit covers its cost first as the turns go round."""
         self.drop_idle()
         candidates = []
         for place, turn in enumerate(self.ring):
@@ -108,14 +108,14 @@ class DeficitRoundRobin(Forwarding):
         return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
 
     def turns_until(self, place: int, cost: int) -> tuple[int, int]:
-        """(rounds, place in the round) after which the tenant at a place of the ring can pay a cost."""
+        """(rounds, place in the round) after which the deficit of the tenant at this place covers the cost."""
         missing = -(-(cost - self.ring[place].deficit) // self.quantum)
         if place or not self.visiting:
             return max(1, missing), place
         return (0, 0) if missing <= 0 else (missing, len(self.ring))
 
     def admitted(self, seq: Sequence, step: int) -> None:
-        """The turns go round to the tenant of this request, which pays."""
+        """Advance the turns to the tenant of this request and charge it the cost."""
         turn, cost = self.tenant(seq), self.costs.pop(seq.index)
         rounds, _ = self.turns_until(self.ring.index(turn), cost)
         if rounds:
@@ -126,7 +126,7 @@ class DeficitRoundRobin(Forwarding):
         super().admitted(seq, step)
 
     def go_round(self, turn: Turn, rounds: int) -> None:
-        """Every visit brings a quantum, up to the visit to this tenant in the last of so many rounds."""
+        """Add the quantum at every turn, up to this tenant's turn in the last of `rounds` rounds."""
         if self.visiting:
             self.ring.rotate(-1)
         place = self.ring.index(turn)
@@ -152,16 +152,16 @@ class DeficitRoundRobin(Forwarding):
         return iter(self.waiting.values())
 
     def left(self, seq: Sequence, step: int) -> None:
-        """A request ended: a predictor that learns hears of it."""
+        """Notify a predictor that learns, and the tenant's queue."""
         self.costs.pop(seq.index, None)
-        if isinstance(self.predict, History):
+        if isinstance(self.predict, LearnedPredictor):
             self.predict.ended(seq)
         super().left(seq, step)
 
 
 def make(seed: int, order: Callable[[], Order], quantum: object, predict: object, error: object) -> Order:
-    """Turns of queues that `order` makes. Raises ValueError for options that make no sense."""
-    return DeficitRoundRobin(order, quantum, predictor(predict, error, seed))  # type: ignore[arg-type]  # it checks
+    """Turns over queues that `order` makes. Raises ValueError for an impossible option."""
+    return DeficitRoundRobin(order, whole("quantum", quantum), predictor(predict, error, seed))
 
 
 ENTRY = Entry(

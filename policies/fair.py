@@ -1,30 +1,28 @@
-"""Fair shares between tenants: the tenant that has been served least goes first.
+"""Fair shares between tenants: the tenant that has received the least service goes first.
 
-Each tenant has a counter of weighted service: a prompt token counts 1, when its request is first admitted,
-an output token 2, when it is generated (the weights of the virtual token counter, Sheng et al., OSDI 2024).
-A tenant that returns after having nothing in the engine is lifted to the least counter of those who have,
-or to that of the last who left, so that idling earns no credit. (`vtc` lifts, as the paper does, a tenant that
-had nobody waiting.) Within a tenant the order that `fair` wraps decides. And nobody starves: a request that has
-waited longer than `max_wait` since it joined goes first, oldest first.
-
-Knows nothing of slots and pages.
+Each tenant has a counter of weighted service: a prompt token counts 1, when its request is first admitted, an output
+token 2, when it is generated (the weights of the virtual token counter, Sheng et al., OSDI 2024). When a tenant
+returns after having no request in the engine, its counter is lifted to the least counter of the tenants that have
+one, or to that of the last tenant that left, so that idling earns no credit. (`vtc` lifts, as the paper does, a
+tenant that had no *waiting* request.) Within a tenant the wrapped order decides. No request starves: one that has
+waited longer than `max_wait` since its arrival goes first, the oldest first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from policies.deadlines import duration
-from policies.entry import Entry, Option
+from policies.base.entry import Entry, Option
+from policies.base.option_values import duration
+from policies.base.service_counters import Tariff
 from policies.max_wait import MaxWait
-from policies.service import Tariff
 from policies.vtc import VirtualTokenCounter
 from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds
 
 
 def fair(order: Callable[[], Order], max_wait: Nanoseconds) -> MaxWait:
-    """Overdue first, then the least served tenant, then the order within the tenant, which `order` makes.
+    """Overdue requests first, then the least served tenant, then the order within the tenant, which `order` makes.
 
     Raises ValueError for a negative `max_wait`.
     """
@@ -32,7 +30,7 @@ def fair(order: Callable[[], Order], max_wait: Nanoseconds) -> MaxWait:
 
 
 def make(seed: int, order: Callable[[], Order], max_wait: object) -> Order:
-    """Fair shares over queues that `order` makes. Raises ValueError for a cap that is no time."""
+    """Fair shares over queues that `order` makes. Raises ValueError for a `max_wait` that is no duration."""
     return fair(order, duration("max_wait", max_wait))
 
 

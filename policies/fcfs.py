@@ -1,6 +1,6 @@
-"""First come, first served: the fair answer when all requests are alike, and every engine's default.
+"""First come, first served: fair when all requests are alike, and the default of every engine.
 
-A preempted sequence goes back to the front: it came before all who wait.
+A preempted sequence returns to the front of the queue, as it arrived before all waiting ones.
 """
 
 from __future__ import annotations
@@ -8,51 +8,51 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from policies.entry import Entry
+from policies.base.entry import Entry
 from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 
 class FirstComeFirstServed(Order):
-    """A line: join at its end, leave at its front."""
+    """A first-in, first-out queue."""
 
     appends = True
 
     def __init__(self) -> None:
-        self.line: deque[Sequence] = deque()
+        self.queue: deque[Sequence] = deque()
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """To the end of the line."""
-        self.line.append(seq)
+        """Append to the queue."""
+        self.queue.append(seq)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """To the front of the line."""
-        self.line.appendleft(seq)
+        """Return to the front of the queue."""
+        self.queue.appendleft(seq)
 
     def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """To the front of the line: whoever was held aside had come to it."""
-        self.line.appendleft(seq)
+        """Return to the front of the queue: a sequence that was held back had reached it."""
+        self.queue.appendleft(seq)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The front of the line."""
-        return self.line[0]
+        """The front of the queue."""
+        return self.queue[0]
 
     def pop(self, seq: Sequence) -> None:
-        """Leave the line."""
-        if self.line[0] is seq:
-            self.line.popleft()
+        """Leave the queue."""
+        if self.queue[0] is seq:
+            self.queue.popleft()
         else:
-            self.line.remove(seq)
+            self.queue.remove(seq)
 
     def __len__(self) -> int:
-        return len(self.line)
+        return len(self.queue)
 
     def __iter__(self) -> Iterator[Sequence]:
-        return iter(self.line)
+        return iter(self.queue)
 
 
 def make(seed: int) -> Order:
-    """A line; it draws nothing, so the seed does not matter."""
+    """First come, first served; `seed` is not used."""
     return FirstComeFirstServed()
 
 

@@ -1,29 +1,29 @@
-"""Longest first: the request expected to generate most goes first.
+"""Longest first: the request with the most predicted remaining tokens goes first.
 
-For a job that is done when its last request is, such as an offline batch: the long ones do not come last, when
-slots stand empty (Graham 1969: on m equal machines the longest first ends within 4/3 - 1/(3m) of the best
-makespan). The worst order for the mean wait, and it starves the short while long ones come.
+For a job that ends when its last request ends, such as an offline batch: long requests do not start last, when slots
+would be empty beside them (Graham 1969: on m equal machines longest first ends within 4/3 - 1/(3m) of the best
+makespan). The mean wait is the worst of all orders, and short requests starve while long ones arrive.
 """
 
 from __future__ import annotations
 
-from policies.entry import Entry
-from policies.predict import predictor
-from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
+from policies.base.entry import Entry
+from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predictor
+from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
 from sim.request import Sequence
 
 
 class LongestFirst(PredictedOrder):
-    """Ranked by predicted tokens to come, the most first."""
+    """Ranked by predicted remaining tokens, the most first."""
 
     def rank(self, seq: Sequence) -> Rank:
-        """Less than nothing, by the predicted number of tokens to come."""
+        """Negated predicted remaining tokens."""
         return (-self.remaining(seq),)
 
 
 def make(seed: int, predict: object, error: object) -> Order:
-    """An order by the predictor that the options ask for. Raises ValueError for options that ask for none."""
+    """An order by the predictor given. Raises ValueError for an impossible option."""
     return LongestFirst(predictor(predict, error, seed))
 
 

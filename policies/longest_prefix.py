@@ -1,32 +1,31 @@
-"""Longest prefix match: the request of whose prompt most is in the prefix cache now goes first.
+"""Longest prefix match: the request with the most prompt tokens in the prefix cache goes first.
 
-What is found is not computed, so a cache is used before it is evicted: among requests that share prefixes this is the
-order with the most hits (SGLang: Zheng et al., NeurIPS 2024: optimal for a batch that is there as a whole).
-A request that shares nothing starves while others hit; so waiting counts too: `unit` of it makes up for one token
-found. As each look costs a walk through every waiting prompt, with more than `most` waiting the order is by arrival,
-as in SGLang. What one of those who wait will leave in the cache for another is not looked at.
+Cached tokens are not computed again, and requests use a cached prefix before it is evicted: among requests that share
+prefixes this order has the most hits (SGLang: Zheng et al., NeurIPS 2024: optimal if all requests are present from
+the start). A request without cached tokens starves while others hit, so waiting counts too: each `unit` of it
+outweighs one cached token. A lookup walks through every waiting prompt, so with more than `most` waiting requests the
+order is by arrival, as in SGLang. Prefixes that waiting requests will add to the cache are not considered.
 """
 
 from __future__ import annotations
 
-from policies.deadlines import duration
-from policies.entry import Entry, Option
-from policies.limited import whole
+from policies.base.entry import Entry, Option
+from policies.base.option_values import duration, whole
 from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Nanoseconds, Sequence
 
 
 class LongestPrefix(RankedOrder):
-    """By arrival, less `unit` for every token found; by arrival alone with more than `most` waiting."""
+    """By arrival minus `unit` for every cached token; by arrival alone with more than `most` waiting sequences."""
 
     def __init__(self, unit: Nanoseconds, most: int) -> None:
         super().__init__()
         self.unit = unit
         self.most = most
-        self.first: tuple[int, Sequence] | None = None  # who is first, as the cache was after so many changes
+        self.first: tuple[int, Sequence] | None = None  # (number of changes of the cache, head after them)
 
     def rank(self, seq: Sequence) -> Rank:
-        """The arrival; what is in the cache is looked up when it is asked who is first."""
+        """The arrival; the cache is looked up in `head`."""
         return (seq.request.arrival,)
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -40,29 +39,29 @@ class LongestPrefix(RankedOrder):
         super().pop(seq)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The longest match, less what the others have waited longer."""
+        """The sequence with the earliest arrival after the credit for cached tokens."""
         oldest = super().head(now, step)
         if oldest is None or not 1 < len(self) <= self.most:
             return oldest
         changes = oldest.pool.changes
         if self.first is None or self.first[0] != changes:
-            everyone = (seq for _, _, seq in self.waiting.values())
-            self.first = changes, min(everyone, key=lambda seq: (self.credited(seq), seq.index))
+            waiting = (seq for _, _, seq in self.waiting.values())
+            self.first = changes, min(waiting, key=lambda seq: (self.credited(seq), seq.index))
         return self.first[1]
 
     def credited(self, seq: Sequence) -> int:
-        """When it would have had to arrive to have its place with nothing found."""
+        """The arrival minus the credit for cached tokens, in ns."""
         return seq.request.arrival - self.unit * len(seq.pool.find(seq)) * seq.pool.page_size
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
-        """After any step, if pages that somebody could find may be taken in it."""
+        """After any step, if cached pages may be evicted in it; never otherwise."""
         oldest = super().head(now, step)
         looks = oldest is not None and 1 < len(self) <= self.most and oldest.pool.cached
         return None, 1 if looks else None
 
 
 def make(seed: int, unit: object, most: object) -> Order:
-    """It draws nothing. Raises ValueError for a unit that is no time and a number of requests that is none."""
+    """The order with these options; `seed` is not used. Raises ValueError for an impossible option."""
     return LongestPrefix(duration("unit", unit), whole("most", most))
 
 
@@ -71,5 +70,5 @@ ENTRY = Entry(
     make,
     {"unit": Option(1_000_000, "duration"), "most": Option(128)},
     source="SGLang: Zheng et al., NeurIPS 2024",
-    looks_up=True,
+    needs_prefix_cache=True,
 )

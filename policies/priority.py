@@ -1,17 +1,17 @@
 """Priority: the most urgent class first, within it by arrival.
 
-A smaller number is more urgent. Starves the rest while urgent requests keep coming.
+A smaller number is more urgent. Less urgent requests starve while urgent ones keep arriving.
 """
 
 from __future__ import annotations
 
-from policies.entry import Entry
+from policies.base.entry import Entry
 from sim.policy.base import LeastUrgent, Order, Rank, RankedOrder, urgency
 from sim.request import Sequence
 
 
 class PriorityOrder(RankedOrder):
-    """Ranked by priority, arrival and id, as vLLM does."""
+    """Ranked by priority, arrival and id, as in vLLM."""
 
     by_urgency = True
 
@@ -21,7 +21,7 @@ class PriorityOrder(RankedOrder):
 
 
 def make(seed: int) -> Order:
-    """An order by priority; it draws nothing, so the seed does not matter."""
+    """An order by priority; `seed` is not used."""
     return PriorityOrder()
 
 

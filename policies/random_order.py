@@ -1,35 +1,35 @@
-"""Random: every request draws its place when it arrives.
+"""Random: every request gets a random rank when it arrives.
 
-A yardstick: what an order gains must show against no order at all. The mean wait is that of first come, first
-served where lengths are drawn alike, the spread of waits is wider. Each request draws from a stream of its own
-name, so who else is there changes nobody's draw; a preempted one keeps its draw, and one that is sent to an engine
-again, by its client or to another pool, draws anew.
+A baseline for other orders. Where lengths are identically distributed the mean wait is that of first come, first
+served, with a wider spread. The rank is drawn from a stream named by the request's id, so it does not depend on other
+requests. A preempted request keeps its rank; one that is sent to an engine again, by its client or to another pool,
+draws a new one.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-from policies.entry import Entry
+from policies.base.entry import Entry
 from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Sequence
 
 
 class RandomOrder(RankedOrder):
-    """Ranked by a number drawn in the request's own stream."""
+    """Ranked by a number drawn from the request's own stream."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.seed = seed
 
     def rank(self, seq: Sequence) -> Rank:
-        """From 0 to 1."""
+        """A number from 0 to below 1."""
         kind = f"random.{seq.sent}" if seq.sent else "random"
         return (Random(f"{self.seed}/{kind}/{seq.request.id}").random(),)
 
 
 def make(seed: int) -> Order:
-    """The seed of the run names the streams."""
+    """A random order; `seed` seeds the streams of all requests."""
     return RandomOrder(seed)
 
 

@@ -1,27 +1,26 @@
 """Policies by name. A new one is its file and one line here.
 
-    build("fair", {"max_wait": 5 * SECOND}, seed=0)     a fresh order
+    build("fair", {"max_wait": 5 * SECOND}, seed=0)     a new order
     resolve("fair", {})                                 {"order": {"sjf": {...}}, "max_wait": 30 * SECOND}
     changed("fair", {"max_wait": "5s"}, read)           {"max_wait": read(its Option, "max_wait", "5s")}
 
-Durations among the options are integer nanoseconds. Everything here raises ValueError, in one line, for a
-policy or an option that does not exist and for a choice that is none.
+Durations among the options are integer nanoseconds. All functions that take a policy raise ValueError, in one line,
+for a policy or an option that does not exist and for an option value of kind "order" that names no policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from policies import (
     aging,
-    deadlines,
     drr,
+    edf,
     fair,
     fcfs,
-    foreign,
     hrrn,
+    least_slack,
     longest,
     longest_prefix,
     max_wait,
@@ -35,9 +34,11 @@ from policies import (
     tenant_quota,
     tenant_rate,
     tenant_slots,
+    third_party,
     vtc,
 )
-from policies.entry import Entry, Option
+from policies.base.entry import Entry, Option
+from policies.base.option_values import suggestion
 from sim.policy.base import LastAdmitted, Order, Victim
 
 POLICIES: dict[str, Entry] = {
@@ -48,8 +49,8 @@ POLICIES: dict[str, Entry] = {
     "srpt": srpt.ENTRY,
     "shortest_prompt": shortest_prompt.ENTRY,
     "longest": longest.ENTRY,
-    "edf": deadlines.EARLIEST,
-    "least_slack": deadlines.SLACK,
+    "edf": edf.ENTRY,
+    "least_slack": least_slack.ENTRY,
     "hrrn": hrrn.ENTRY,
     "mlfq": mlfq.ENTRY,
     "longest_prefix": longest_prefix.ENTRY,
@@ -68,21 +69,21 @@ LAST_ADMITTED = LastAdmitted()
 
 
 def names() -> list[str]:
-    """The names of all policies."""
+    """The names of all built-in policies."""
     return list(POLICIES)
 
 
 def build(name: str, options: Mapping[str, object], seed: int, slots: int | None = None) -> Order:
-    """A fresh order by its name, for an engine that runs at most so many requests at once, where that is known.
+    """A new order by its name; `slots` is how many requests the engine runs at once, where that is known.
 
-    Raises ValueError for an impossible option too.
+    Raises ValueError for an impossible option value too.
     """
     entry = lookup(name)
     given: dict[str, object] = dict(settings(name, options))
     for key, option in entry.options.items():
         if option.kind == "order":
             inner: Callable[[], Order] = partial(build, *choice(given[key]), seed, slots)
-            if inner().preempts and not entry.over_preemptive:
+            if inner().preempts and not entry.wraps_preemptive:
                 raise ValueError(f"{name}.{key} is preemptive; only max_wait and tenant_quota take such an order")
             given[key] = inner
         elif option.kind == "slots" and slots is not None:
@@ -91,14 +92,14 @@ def build(name: str, options: Mapping[str, object], seed: int, slots: int | None
 
 
 def slots_of(key: str, given: object, slots: int) -> object:
-    """The slots that an option speaks of: all, unless fewer are given. Raises ValueError for more than there are."""
+    """The value of an option of kind "slots": all slots unless given. Raises ValueError for more than there are."""
     if isinstance(given, int) and given > slots:
         raise ValueError(f"{key} is {given}; expected at most the {slots} requests that the engine runs at once")
     return slots if given is None else given
 
 
 def resolve(name: str, options: Mapping[str, object]) -> dict[str, object]:
-    """The options with every default explicit, those of the orders that it wraps too."""
+    """The options with all defaults, also those of wrapped orders."""
     entry = lookup(name)
     given = settings(name, options)
     for key, option in entry.options.items():
@@ -111,7 +112,7 @@ def resolve(name: str, options: Mapping[str, object]) -> dict[str, object]:
 def changed(
     name: str, options: Mapping[str, object], change: Callable[[Option, str, object], object], path: str = ""
 ) -> dict[str, object]:
-    """The options given, each as `change(option, its path, value)` has it, those of the orders that it wraps too."""
+    """The options given, each replaced by `change(option, its path, value)`, also those of wrapped orders."""
     settings(name, options)
     found: dict[str, object] = {}
     for key, value in options.items():
@@ -125,39 +126,39 @@ def changed(
 
 
 def layers(name: str, options: Mapping[str, object]) -> list[tuple[str, dict[str, object]]]:
-    """A policy and those that it wraps, the outermost first: the name of each and all its options."""
+    """A policy and the orders it wraps, the outermost first: (name, all options) of each."""
     given = settings(name, options)
     orders = [given[key] for key, option in lookup(name).options.items() if option.kind == "order"]
     return [(name, given), *(layer for order in orders for layer in layers(*choice(order)))]
 
 
 def predictor(name: str, options: Mapping[str, object]) -> str | None:
-    """The name of the predictor of output lengths that a policy uses, itself or in an order it wraps."""
+    """The name of the predictor that a policy or an order it wraps uses; None if none does."""
     used = (lookup(each).predictor(**given) for each, given in layers(name, options))
     return next((found for found in used if found is not None), None)
 
 
-def looks_up(name: str, options: Mapping[str, object]) -> str | None:
-    """The policy, this one or one that it wraps, that needs a prefix cache; None if there is none."""
-    return next((each for each, _ in layers(name, options) if lookup(each).looks_up), None)
+def needs_prefix_cache(name: str, options: Mapping[str, object]) -> str | None:
+    """The name of the first policy, this one or one it wraps, that needs a prefix cache; None if none does."""
+    return next((each for each, _ in layers(name, options) if lookup(each).needs_prefix_cache), None)
 
 
 def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:
-    """Who gives its pages back under a policy: as it says itself, or else the order that it wraps."""
-    said = (lookup(each).victim for each, _ in layers(name, options or {}))
-    return next((found for found in said if found is not None), LAST_ADMITTED)
+    """The victim rule of a policy: its own, or else that of the order it wraps; by default the last admitted."""
+    victims = (lookup(each).victim for each, _ in layers(name, options or {}))
+    return next((found for found in victims if found is not None), LAST_ADMITTED)
 
 
 def lookup(name: str) -> Entry:
-    """The entry of a policy, one of ours or somebody else's."""
-    found = POLICIES.get(name) or foreign.load(name)
+    """The entry of a built-in or third-party policy."""
+    found = POLICIES.get(name) or third_party.load(name)
     if found is None:
-        raise ValueError(f"{name!r} is unknown; {suggestion(name, [*POLICIES, *foreign.offered()])}")
+        raise ValueError(f"{name!r} is unknown; {suggestion(name, [*POLICIES, *third_party.offered()])}")
     return found
 
 
 def settings(name: str, options: Mapping[str, object]) -> dict[str, object]:
-    """The options given and the defaults of those not given, in the policy's own order."""
+    """The options with the policy's own defaults, in the order of its entry."""
     known = lookup(name).options
     for key in options:
         if key not in known:
@@ -167,7 +168,7 @@ def settings(name: str, options: Mapping[str, object]) -> dict[str, object]:
 
 
 def choice(value: object) -> tuple[str, Mapping[str, object]]:
-    """A policy written as a name or as {name: options}."""
+    """(name, options) of a policy written as a name or as {name: options}."""
     if isinstance(value, str):
         return value, {}
     if isinstance(value, Mapping) and len(value) == 1:
@@ -175,10 +176,3 @@ def choice(value: object) -> tuple[str, Mapping[str, object]]:
         if isinstance(options, Mapping) or options is None:
             return str(name), options or {}
     raise ValueError(f"found {value!r}; expected the name of a policy, or its name with its options")
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """What might have been meant."""
-    known = list(known)
-    near = get_close_matches(str(name), known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

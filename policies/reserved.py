@@ -1,8 +1,8 @@
-"""Reserved slots: of `of` slots, some are kept for the requests of certain tenants, whoever else waits.
+"""Reserved slots: of `of` slots, some are kept for the requests of certain tenants.
 
-So the first requests of a tenant with a reservation find a slot however great the load of the others is. The price
-is that reserved slots stand empty while it sends nothing (booked as `limited`). `of` is how many requests the engine
-runs at once, or fewer: then the rest stay empty. All slots that are not reserved are open to everyone.
+A tenant with a reservation is admitted to its reserved slots whatever the load of other tenants. Reserved slots stay
+empty while the tenant sends nothing (booked as `limited`). `of` is how many requests the engine runs at once, or
+fewer: then the rest stay empty. Slots that are not reserved are open to all tenants.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import inf
 
-from policies.entry import Entry, Option
-from policies.limited import Limited, whole
-from policies.tenant_slots import counts
+from policies.base.entry import Entry, Option
+from policies.base.limiting_wrapper import LimitingWrapper
+from policies.base.option_values import counts, whole
 from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 
-class Reserved(Limited):
-    """A tenant goes while it has reserved slots left, or the open ones are not all taken."""
+class Reserved(LimitingWrapper):
+    """A tenant is admitted while one of its reserved slots or an open slot is free."""
 
     def __init__(self, order: Callable[[], Order], of: float, tenants: Mapping[str, int]) -> None:
-        """Raises ValueError if nothing is left open."""
+        """Raises ValueError if no open slot is left."""
         super().__init__(order)
         self.tenants = tenants
         self.open = of - sum(tenants.values())
@@ -29,7 +29,7 @@ class Reserved(Limited):
             raise ValueError(f"of is {of}; expected more than the {sum(tenants.values())} that are reserved")
 
     def may_go(self, seq: Sequence, now: Nanoseconds) -> bool:
-        """Whether it finds a slot of its tenant's own, or an open one."""
+        """Whether a reserved slot of its tenant or an open slot is free."""
         tenant = self.group(seq)
         if len(self.running.get(tenant, {})) < self.tenants.get(tenant, 0):
             return True
@@ -38,7 +38,7 @@ class Reserved(Limited):
 
 
 def make(seed: int, order: Callable[[], Order], of: object, tenants: object) -> Order:
-    """The reservations on the order asked for. Raises ValueError for what is no count, and for slots of no number."""
+    """The reservations over the order given. Raises ValueError for impossible counts or no number of slots."""
     kept = counts("tenants", tenants, least=0)
     if of is None and any(kept.values()):
         raise ValueError("of is not given; expected how many slots there are to reserve from")

@@ -1,46 +1,46 @@
-"""Routers: which replica a request goes to. Each knows what was sent where and has not ended, and who is up.
+"""Routers: which replica a request is sent to.
 
-None sends to a replica that has failed. Every draw has a stream of its own, named by the pool, the request's id and
-how often that has been sent before: it depends on no other request, and the draws of two pools, or of two attempts,
-are independent. Knows nothing of engines.
+A router reads, for each replica, the requests and tokens in flight and whether the replica is up. No router chooses a
+replica that has failed. Random choices use a stream named by the pool, the request's id and the number of earlier
+attempts: they do not depend on other requests, and those of two pools or two attempts are independent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import inf
 from random import Random
 
+from policies.base.option_values import suggestion, whole
 from sim.request import Request
 from sim.service.cluster import Load, Router
 
 
 def alive(loads: Sequence[Load]) -> list[int]:
-    """The replicas that are up."""
+    """Indices of the replicas that are up."""
     return [number for number, load in enumerate(loads) if load.up]
 
 
 def least(loads: Sequence[Load], among: Sequence[int]) -> int:
-    """The one of these replicas with the fewest requests, the first of equals."""
+    """The index in `among` with the fewest requests in flight; ties go to the first."""
     return min(among, key=lambda number: loads[number].requests)
 
 
 def stream(seed: int, pool: str, request: Request, sent: int) -> Random:
-    """What is drawn for a request that a router has to send, after it was sent so often before."""
+    """The random stream for sending a request that has been sent `sent` times before."""
     kind = ".".join(["router", *([pool] if pool else []), *([str(sent)] if sent else [])])
     return Random(f"{seed}/{kind}/{request.id}")
 
 
 @dataclass
 class RoundRobin:
-    """One after the other, whatever they have to do: fair to replicas, blind to long requests."""
+    """Replicas in turn, whatever their load: equal numbers of requests, unequal work where requests differ."""
 
     turn: int = -1
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """The next after the last that is up."""
+        """The next replica in turn that is up."""
         self.turn = (self.turn + 1) % len(loads)
         while not loads[self.turn].up:
             self.turn = (self.turn + 1) % len(loads)
@@ -49,44 +49,44 @@ class RoundRobin:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Any, by lot: what a stateless balancer does."""
+    """A replica at random, as a stateless load balancer does."""
 
     seed: int
     pool: str = ""
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """One drawn for this request."""
+        """A replica drawn uniformly from those that are up."""
         up = alive(loads)
         return up[stream(self.seed, self.pool, request, sent).randrange(len(up))]
 
 
 @dataclass(frozen=True)
 class LeastRequests:
-    """The one with the fewest requests: good when requests are alike."""
+    """The replica with the fewest requests in flight: good when requests are alike."""
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """The fewest requests, the first of equals."""
+        """The replica with the fewest requests; ties go to the first."""
         return least(loads, alive(loads))
 
 
 @dataclass(frozen=True)
 class LeastTokens:
-    """The one with the fewest tokens asked of it, prompts and declared maximum outputs: for requests that differ."""
+    """The replica with the fewest tokens in flight (prompts and declared maximum outputs): for unequal requests."""
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """The fewest tokens, the first of equals."""
+        """The replica with the fewest tokens; ties go to the first."""
         return min(alive(loads), key=lambda number: loads[number].tokens)
 
 
 @dataclass(frozen=True)
 class PowerOfTwo:
-    """The less loaded of two drawn by lot: nearly as good as knowing all, at two questions a request."""
+    """The less loaded of two replicas drawn at random: nearly as good as the least loaded of all."""
 
     seed: int
     pool: str = ""
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """The one of the two with fewer requests."""
+        """The replica with fewer requests of the two drawn."""
         up = alive(loads)
         both = stream(self.seed, self.pool, request, sent).sample(up, min(2, len(up)))
         return least(loads, sorted(both))
@@ -94,15 +94,15 @@ class PowerOfTwo:
 
 @dataclass
 class Weighted:
-    """In proportion to weights, one for each replica, as evenly in time as whole requests allow."""
+    """Smooth weighted round robin: requests in proportion to weights, one for each replica."""
 
     weights: tuple[float, ...]
     credit: list[float] = field(default_factory=list)
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """The one that is owed most, the first of equals; nothing is owed to those that are down.
+        """The replica with the most credit; ties go to the first. Replicas that are down gain no credit.
 
-        Raises ValueError unless there is a weight for each.
+        Raises ValueError unless there is one weight for each replica.
         """
         if len(self.weights) != len(loads):
             raise ValueError(
@@ -119,31 +119,31 @@ class Weighted:
 
 @dataclass
 class Sticky:
-    """All requests of a tenant, or of a session, to the same replica: the least loaded one when its first one comes.
+    """All requests of a tenant, or of a session, to one replica: the least loaded when the first request arrives.
 
-    It moves when that replica is down. A request without session has no home.
+    A new replica is chosen when that one is down. A request without a session goes to the least loaded replica.
     """
 
     by: str = "tenant"
-    home: dict[str, int] = field(default_factory=dict)
+    assigned: dict[str, int] = field(default_factory=dict)
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """Where the tenant, or the session, is at home."""
+        """The replica of the request's tenant or session."""
         whose = request.tenant if self.by == "tenant" else request.session
-        chosen = self.home.get(whose, -1)
+        chosen = self.assigned.get(whose, -1)
         if chosen < 0 or not loads[chosen].up:
             chosen = least(loads, alive(loads))
         if whose:
-            self.home[whose] = chosen
+            self.assigned[whose] = chosen
         return chosen
 
 
 @dataclass
 class PrefixAffinity:
-    """Where a request with the same beginning went last, so that it finds its pages; else the fewest requests.
+    """The replica to which the last request with the same prefix was sent; else the one with the fewest requests.
 
-    A beginning is the first block of a prompt given in blocks, or its first `tokens` tokens. A replica that has
-    more than `tolerance` requests more than the least loaded one is passed over.
+    The prefix is the first block of a prompt given in blocks, or its first `tokens` tokens. A replica with over
+    `tolerance` requests more than the least loaded one is not chosen.
     """
 
     tokens: int
@@ -151,18 +151,18 @@ class PrefixAffinity:
     last: dict[object, int] = field(default_factory=dict)
 
     def choose(self, request: Request, loads: Sequence[Load], sent: int = 0) -> int:
-        """The replica that saw this beginning last, unless it is too busy."""
+        """The last replica of this prefix, unless it is down or too loaded."""
         emptiest = least(loads, alive(loads))
-        beginning = self.beginning(request)
-        chosen = self.last.get(beginning, emptiest)
+        prefix = self.prefix(request)
+        chosen = self.last.get(prefix, emptiest)
         if not loads[chosen].up or loads[chosen].requests > loads[emptiest].requests + self.tolerance:
             chosen = emptiest
-        if beginning is not None:
-            self.last[beginning] = chosen
+        if prefix is not None:
+            self.last[prefix] = chosen
         return chosen
 
-    def beginning(self, request: Request) -> object:
-        """What a request has in common with those that share its first pages; None if nothing is known of it."""
+    def prefix(self, request: Request) -> object:
+        """The key of a request's prefix; None if its prompt's content is not given."""
         if request.tokens is not None:
             return request.tenant, request.adapter, request.tokens[: self.tokens]
         if request.blocks:
@@ -187,15 +187,12 @@ BUILDERS: dict[str, Callable[[Options, int, int, str], Router]] = {
 
 
 def build(name: str, options: Mapping[str, object], seed: int, replicas: int, pool: str = "") -> Router:
-    """A fresh router of so many replicas by its name; `pool` is what they are called, where there are several pools.
+    """A new router over `replicas` replicas by its name; `pool` names the pool where there are several.
 
     Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
     """
     if name not in BUILDERS:
-        near = get_close_matches(name, BUILDERS, n=1)
-        raise ValueError(
-            f"{name!r} is unknown; " + (f"did you mean {near[0]}?" if near else f"known are {', '.join(BUILDERS)}")
-        )
+        raise ValueError(f"{name!r} is unknown; {suggestion(name, BUILDERS)}")
     rest = dict(options)
     router = BUILDERS[name](rest, seed, replicas, pool)
     if rest:
@@ -204,7 +201,7 @@ def build(name: str, options: Mapping[str, object], seed: int, replicas: int, po
 
 
 def weights(given: object, replicas: int) -> tuple[float, ...]:
-    """One positive weight for each replica. Raises ValueError for anything else."""
+    """The weights of the replicas. Raises ValueError unless there is a positive one for each."""
     numbers = given if isinstance(given, list | tuple) else ()
     fine = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < inf for n in numbers)
     if len(numbers) != replicas or not fine:
@@ -213,15 +210,12 @@ def weights(given: object, replicas: int) -> tuple[float, ...]:
 
 
 def count(options: dict[str, object], key: str, default: int) -> int:
-    """A whole number of at least 0 among the options. Raises ValueError for anything else."""
-    found = options.pop(key, default)
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        raise ValueError(f"{key} is {found!r}; expected a whole number of at least 0")
-    return found
+    """Take a whole number of at least 0 from the options. Raises ValueError for any other value."""
+    return whole(key, options.pop(key, default), least=0)
 
 
 def one_of(options: dict[str, object], key: str, names: Sequence[str]) -> str:
-    """One of these names among the options, the first if none is given. Raises ValueError for anything else."""
+    """Take one of `names` from the options, by default the first. Raises ValueError for any other value."""
     found = options.pop(key, names[0])
     if found not in names:
         raise ValueError(f"{key} is {found!r}; expected {' or '.join(names)}")

@@ -1,27 +1,27 @@
-"""Shortest prompt: the request whose prefill is the least work goes first.
+"""Shortest prompt: the request with the fewest tokens to prefill goes first.
 
-Needs no prediction, and many first tokens come early. Blind to output lengths, so no substitute for shortest job
-first where prompts and outputs are unrelated; starves long prompts, so pair it with `max_wait`. A preempted
-sequence counts with what it had generated too: all of it is computed again.
+Needs no prediction, and many first tokens come early. Output lengths are ignored, so it does not replace shortest job
+first where prompts and outputs are unrelated. Long prompts starve: pair it with `max_wait`. The tokens that a
+preempted sequence had generated count too, as they are computed again.
 """
 
 from __future__ import annotations
 
-from policies.entry import Entry
+from policies.base.entry import Entry
 from sim.policy.base import Order, Rank, RankedOrder
 from sim.request import Sequence
 
 
 class ShortestPrompt(RankedOrder):
-    """Ranked by the tokens that a prefill has to compute."""
+    """Ranked by the tokens to prefill."""
 
     def rank(self, seq: Sequence) -> Rank:
-        """The tokens known so far."""
+        """Prompt and generated tokens."""
         return (seq.known,)
 
 
 def make(seed: int) -> Order:
-    """It draws nothing, so the seed does not matter."""
+    """An order by prompt length; `seed` is not used."""
     return ShortestPrompt()
 
 

@@ -1,14 +1,14 @@
-"""Shortest job first: the request expected to end soonest goes first.
+"""Shortest job first: the request with the fewest predicted output tokens goes first.
 
-Lowest mean wait when predictions are good; starves long requests, so pair it with a cap on waiting.
-Knows nothing of slots, pages or time.
+The lowest mean wait of all non-preemptive orders where predictions are accurate. Long requests starve: pair it with
+`max_wait`.
 """
 
 from __future__ import annotations
 
-from policies.entry import Entry
-from policies.predict import predictor
-from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
+from policies.base.entry import Entry
+from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predictor
+from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
 from sim.request import Sequence
 
@@ -22,7 +22,7 @@ class ShortestJobFirst(PredictedOrder):
 
 
 def make(seed: int, predict: object, error: object) -> Order:
-    """An order by the predictor that the options ask for. Raises ValueError for options that ask for none."""
+    """An order by the predictor given. Raises ValueError for an impossible option."""
     return ShortestJobFirst(predictor(predict, error, seed))
 
 

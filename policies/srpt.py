@@ -1,42 +1,45 @@
-"""Shortest remaining time: the request with the fewest predicted tokens to come goes first.
+"""Shortest remaining processing time: the request with the fewest predicted remaining tokens goes first.
 
-Differs from shortest job first for preempted requests: what they already have counts for them, so a long request
-that lost its pages near its end comes back before a short newcomer. With `preemptive`, whoever waits takes the slot
-of the running request with the most to come, if that is more than its own, at the step boundary: the least mean
-response time of all orders on one server (Schrage 1968), where preemption costs nothing. Here it costs a
-recomputation, or two copies under `preemption: swap`, and prompts are work that is not counted. Without it nobody
-is preempted for its sake. Starves long requests: pair it with `max_wait`, past which a request keeps its slot too.
+Differs from shortest job first for preempted requests: tokens already generated are subtracted, so a long request
+that lost its pages near its end goes before a short new one. With `preemptive`, a waiting request takes the slot of
+the running request with the most remaining tokens, if that has more than itself, at a step boundary. This gives the
+least mean response time of all orders on one server where preemption is free (Schrage 1968). Here preemption costs a
+recomputation, or two copies under `preemption: swap`, and prompts are work that the rank ignores. Without
+`preemptive`, requests are preempted only for lack of pages. Long requests starve: pair it with `max_wait`, under
+which a request past the cap keeps its slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from policies.entry import Entry, Option
-from policies.predict import Exact, Predictor, predictor
-from policies.predicted import OPTIONS, PredictedOrder, name_of_predictor
+from policies.base.entry import Entry, Option
+from policies.base.option_values import flag
+from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predictor
+from policies.predictors.base import Exact, Predictor
+from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
 from sim.request import Nanoseconds, Sequence
 
 
 class ShortestRemaining(PredictedOrder):
-    """Ranked by predicted output less what has been generated."""
+    """Ranked by predicted remaining tokens."""
 
     def __init__(self, predict: Predictor = Exact(), preemptive: bool = False) -> None:  # noqa: B008
         super().__init__(predict)
         self.preempts = preemptive
         self.counts_service |= preemptive
-        self.predicted: dict[int, float] = {}  # of all who wait or run, if preemptive
+        self.predicted: dict[int, float] = {}  # output tokens of all waiting and running sequences, if preemptive
 
     def rank(self, seq: Sequence) -> Rank:
-        """The predicted number of tokens to come."""
+        """The predicted remaining tokens."""
         remaining = self.remaining(seq)
         if self.preempts:
             self.predicted[seq.index] = remaining + seq.known - seq.request.prompt
         return (remaining,)
 
     def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
-        """Whoever has most to come, of these the last admitted, if it is more than the head's."""
+        """The running sequence with the most remaining tokens, if more than the head's; ties to the last admitted."""
         most, named = self.predicted[head.index] - head.generated(step), None
         for seq in running:
             to_come = self.predicted[seq.index] - seq.generated(step)
@@ -45,16 +48,14 @@ class ShortestRemaining(PredictedOrder):
         return named
 
     def left(self, seq: Sequence, step: int) -> None:
-        """Forget it."""
+        """Discard its prediction, and notify a predictor that learns."""
         self.predicted.pop(seq.index, None)
         super().left(seq, step)
 
 
 def make(seed: int, predict: object, error: object, preemptive: object) -> Order:
-    """An order by the predictor that the options ask for. Raises ValueError for options that ask for none."""
-    if not isinstance(preemptive, bool):
-        raise ValueError(f"preemptive is {preemptive!r}; expected true or false")
-    return ShortestRemaining(predictor(predict, error, seed), preemptive)
+    """An order by the predictor given. Raises ValueError for an impossible option."""
+    return ShortestRemaining(predictor(predict, error, seed), flag("preemptive", preemptive))
 
 
 ENTRY = Entry(

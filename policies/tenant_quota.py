@@ -1,10 +1,10 @@
-"""Request quotas: no tenant gets more than so many requests in within any window of time; the others are rejected.
+"""Request quotas: at most a number of accepted requests per tenant in any window of time; others are rejected.
 
-What services answer with "429 too many requests". A request over the quota is turned away on arrival, with the
-reason, and takes no place in later windows. Unlike `tenant_rate` it holds nobody back: what gets in waits as the
-order that it wraps has it. It protects a service from floods at the price of work that could have been done while
-nobody else asked. It counts requests and not tokens, and what the engine turns away for another reason does not
-count. With several replicas each has quotas of its own.
+Services answer such requests with "429 too many requests". A request over the quota is rejected on arrival, with the
+reason, and does not count in later windows. Unlike `tenant_rate`, the quota delays no request: accepted ones wait in
+the wrapped order. It protects a service from floods, but also rejects requests while capacity is free. It counts
+requests, not tokens; requests that the engine rejects for another reason do not count. With several replicas each has
+quotas of its own.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from policies.deadlines import duration
-from policies.entry import Entry, Option
-from policies.limited import whole
-from policies.tenant_slots import counts
-from policies.wrapper import Wrapper
+from policies.base.entry import Entry, Option
+from policies.base.option_values import counts, duration, whole
+from policies.base.wrapper import Wrapper
 from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds, Sequence
 
 
 class TenantQuota(Wrapper):
-    """At most `requests` of a tenant within `window`, or what `tenants` says for it."""
+    """At most `requests` of a tenant within `window` (ns), or the number in `tenants` for it."""
 
     reorders = False
 
@@ -31,24 +29,24 @@ class TenantQuota(Wrapper):
         self.requests = requests
         self.window = window
         self.tenants = tenants
-        self.taken: dict[str, deque[Nanoseconds]] = {}  # when those of a window got in, by tenant
+        self.taken: dict[str, deque[Nanoseconds]] = {}  # acceptance times within a window, by tenant
 
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
-        """Why a newcomer is turned away: its tenant has used up the quota."""
+        """The reason for rejecting a new request; empty if it is accepted."""
         tenant = seq.request.tenant
         taken = self.taken.setdefault(tenant, deque())
         while taken and taken[0] <= now - self.window:
             taken.popleft()
         if len(taken) >= self.tenants.get(tenant, self.requests):
             return "tenant is over its quota"
-        complaint = super().refusal(seq, now)
-        if not complaint:
+        reason = super().refusal(seq, now)
+        if not reason:
             taken.append(now)
-        return complaint
+        return reason
 
 
 def make(seed: int, order: Callable[[], Order], requests: object, window: object, tenants: object) -> Order:
-    """The quotas on the order asked for. Raises ValueError for a count or a time that is none."""
+    """The quotas over the order given. Raises ValueError for an impossible option."""
     found = duration("window", window)
     if not found:
         raise ValueError("window is 0; expected a time above 0")
@@ -64,5 +62,5 @@ ENTRY = Entry(
         "window": Option(60 * SECOND, "duration"),
         "tenants": Option({}),
     },
-    over_preemptive=True,
+    wraps_preemptive=True,
 )

@@ -1,9 +1,10 @@
-"""Rate limits: every tenant has a token bucket, and a request goes when the bucket can pay for it.
+"""Rate limits: every tenant has a token bucket, and a request is admitted when the bucket covers its cost.
 
-A bucket holds `burst` tokens at most, fills at `rate` tokens a second and is full at first. A request costs its
-prompt and its predicted output when it is first admitted; one that costs more than a full bucket waits for a full
-one and leaves a debt. What services sell as tokens per minute. It protects from floods whatever the load; but it
-throttles when there is nobody else too (booked as `limited`), which fair shares do not.
+A bucket holds at most `burst` tokens, is refilled at `rate` tokens per second and is full at the start. The cost of a
+request, its prompt and predicted output tokens, is taken when it is first admitted; a request that costs more than
+`burst` waits for a full bucket and leaves it negative. Services sell such limits as tokens per minute. They protect
+from floods at any load, but also throttle a tenant while slots are free (booked as `limited`), which fair shares
+do not.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from policies.entry import Entry, Option
-from policies.history import History
-from policies.limited import Limited, whole
-from policies.predict import Predictor, predictor
-from policies.predicted import OPTIONS, name_of_predictor
-from policies.service import weight
+from policies.base.entry import Entry, Option
+from policies.base.limiting_wrapper import LimitingWrapper
+from policies.base.option_values import weight, whole
+from policies.base.predicted_order import OPTIONS, name_of_predictor
+from policies.predictors.base import Predictor
+from policies.predictors.learned import LearnedPredictor
+from policies.predictors.registry import predictor
 from sim.policy.base import Order
 from sim.request import SECOND, Nanoseconds, Sequence
 
 
 @dataclass
 class Bucket:
-    """Tokens at an instant, which grow by `rate` a nanosecond up to `burst`."""
+    """`tokens` at time `at`, refilled at `rate` tokens per nanosecond up to `burst`."""
 
     rate: Fraction
     burst: int
@@ -33,21 +35,21 @@ class Bucket:
     at: Nanoseconds = 0
 
     def level(self, now: Nanoseconds) -> Fraction:
-        """Tokens in it now."""
+        """Tokens in the bucket at `now`."""
         return min(Fraction(self.burst), self.tokens + self.rate * (now - self.at))
 
-    def holds(self, cost: int) -> Nanoseconds:
-        """The first instant at which it can pay, if nobody else takes any."""
+    def covers_at(self, cost: int) -> Nanoseconds:
+        """The first instant at which the bucket covers the cost if no tokens are taken before."""
         missing = min(cost, self.burst) - self.tokens
         return self.at + max(0, ceil(missing / self.rate))
 
     def take(self, cost: int, now: Nanoseconds) -> None:
-        """Pay, into debt if need be."""
+        """Take the cost from the bucket, which may become negative."""
         self.tokens, self.at = self.level(now) - cost, now
 
 
-class TenantRate(Limited):
-    """A bucket for every tenant; `tenants` gives some a rate of their own."""
+class TenantRate(LimitingWrapper):
+    """A bucket for every tenant; `tenants` gives some their own rate."""
 
     def __init__(
         self,
@@ -57,18 +59,18 @@ class TenantRate(Limited):
         tenants: Mapping[str, Fraction],
         predict: Predictor,
     ) -> None:
-        """Rates are in tokens a second."""
+        """Rates are in tokens per second."""
         super().__init__(order)
         self.rate = rate
         self.burst = burst
         self.tenants = tenants
         self.predict = predict
         self.buckets: dict[str, Bucket] = {}
-        self.costs: dict[int, int] = {}  # of those who have not paid
-        self.now: Nanoseconds = 0  # when the head was asked for last: it is who is admitted next
+        self.costs: dict[int, int] = {}  # in tokens, of requests that have not been charged
+        self.now: Nanoseconds = 0  # time of the last call of `head`, whose result is admitted next
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Join; what it will cost is predicted now."""
+        """Join; the cost is predicted now."""
         self.costs[seq.index] = seq.request.prompt + int(self.predict(seq.request))
         tenant = self.group(seq)
         if tenant not in self.buckets:
@@ -77,30 +79,30 @@ class TenantRate(Limited):
         super().push(seq, now, step)
 
     def may_go(self, seq: Sequence, now: Nanoseconds) -> bool:
-        """Whether the tenant's bucket can pay; one that was admitted before has paid."""
-        return seq.index not in self.costs or self.buckets[self.group(seq)].holds(self.costs[seq.index]) <= now
+        """Whether the tenant's bucket covers the cost; a request admitted before has been charged."""
+        return seq.index not in self.costs or self.buckets[self.group(seq)].covers_at(self.costs[seq.index]) <= now
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The first whose tenant can pay."""
+        """The first sequence whose tenant's bucket covers its cost."""
         self.now = now
         return super().head(now, step)
 
     def may_change(self, seq: Sequence, now: Nanoseconds) -> Nanoseconds | None:
-        """When the tenant's bucket holds enough, if it does not now."""
+        """When the tenant's bucket covers the cost, if it does not now."""
         if self.may_go(seq, now):
             return None
-        return self.buckets[self.group(seq)].holds(self.costs[seq.index])
+        return self.buckets[self.group(seq)].covers_at(self.costs[seq.index])
 
     def admitted(self, seq: Sequence, step: int) -> None:
-        """Pay, once."""
+        """Charge the cost, once."""
         cost = self.costs.pop(seq.index, 0)
         self.buckets[self.group(seq)].take(cost, self.now)
         super().admitted(seq, step)
 
     def left(self, seq: Sequence, step: int) -> None:
-        """A request ended: a predictor that learns hears of it."""
+        """Notify a predictor that learns, and the wrapped order."""
         self.costs.pop(seq.index, None)
-        if isinstance(self.predict, History):
+        if isinstance(self.predict, LearnedPredictor):
             self.predict.ended(seq)
         super().left(seq, step)
 
@@ -114,7 +116,7 @@ def make(
     predict: object,
     error: object,
 ) -> Order:
-    """The limits on the order asked for. Raises ValueError for a rate or a burst that is none."""
+    """The limits over the order given. Raises ValueError for an impossible option."""
     if not isinstance(tenants, Mapping):
         raise ValueError(f"tenants is {tenants!r}; expected tenants with their rates")
     rates = {str(tenant): weight(f"tenants.{tenant}", own) for tenant, own in tenants.items()}

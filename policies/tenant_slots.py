@@ -1,22 +1,23 @@
-"""Concurrency limits: no tenant runs more than so many requests at once.
+"""Concurrency limits: at most a number of running requests per tenant.
 
-What most services sell as a limit of concurrent requests. One tenant's flood or its long requests can not fill
-the batch; but slots stand empty while only limited tenants wait (booked as `limited`), so it trades occupancy
-for isolation, where `vtc` trades none. It caps slots and not work: tokens are for tenant_rate.
+Services sell this as a limit of concurrent requests. The requests of one tenant cannot fill the batch; but slots stay
+empty while only tenants at their limit have waiting requests (booked as `limited`). So it gives up occupancy for
+isolation, which `vtc` does not. It limits slots, not work; for tokens use `tenant_rate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from policies.entry import Entry, Option
-from policies.limited import Limited, whole
+from policies.base.entry import Entry, Option
+from policies.base.limiting_wrapper import LimitingWrapper
+from policies.base.option_values import counts, whole
 from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 
-class TenantSlots(Limited):
-    """At most `slots` running requests of a tenant, or what `tenants` says for it."""
+class TenantSlots(LimitingWrapper):
+    """At most `slots` running requests of a tenant, or the number in `tenants` for it."""
 
     def __init__(self, order: Callable[[], Order], slots: int, tenants: Mapping[str, int]) -> None:
         super().__init__(order)
@@ -24,21 +25,14 @@ class TenantSlots(Limited):
         self.tenants = tenants
 
     def may_go(self, seq: Sequence, now: Nanoseconds) -> bool:
-        """Whether the tenant runs fewer than it may."""
+        """Whether its tenant has fewer running requests than its limit."""
         tenant = self.group(seq)
         return len(self.running.get(tenant, {})) < self.tenants.get(tenant, self.slots)
 
 
 def make(seed: int, order: Callable[[], Order], slots: object, tenants: object) -> Order:
-    """The limits on the order asked for. Raises ValueError for a limit that is no count."""
+    """The limits over the order given. Raises ValueError for an impossible option."""
     return TenantSlots(order, whole("slots", slots), counts("tenants", tenants))
-
-
-def counts(name: str, value: object, least: int = 1) -> dict[str, int]:
-    """`value` if it gives tenants whole numbers; raises ValueError otherwise."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name} is {value!r}; expected tenants with their counts")
-    return {str(tenant): whole(f"{name}.{tenant}", count, least) for tenant, count in value.items()}
 
 
 ENTRY = Entry(

@@ -1,15 +1,15 @@
-"""Who gives the pages back when they run out, by name.
+"""Victim rules by name: which running sequence is preempted when pages run out.
 
     build("largest_remaining", {"error": 0.5}, seed=0)
 
-last_admitted      the least is lost, and the first in line is never driven out by who came after: the usual choice
-least_urgent       priority decides (as vLLM's priority scheduling): a tie to who arrived last
-fewest_generated   who has been given the fewest tokens: its user has read least
-least_served       who has the fewest positions computed, prompt included: the least is computed again
-largest_remaining  who is expected to hold its pages longest, by predicted output: most is freed for longest, and the
-                   most is lost where the prediction errs; starves the long while short ones come
+last_admitted      the last admitted: the least computation is lost, and earlier sequences keep their pages
+least_urgent       the lowest priority, of these the last to arrive, as in vLLM's priority scheduling
+fewest_generated   the fewest generated tokens: its user has received the least
+least_served       the fewest computed positions, prompt included: the least is computed again
+largest_remaining  the most predicted remaining tokens: pages are freed for the longest time, but much work is lost
+                   where the prediction is wrong; long requests starve while short ones arrive
 
-At a tie the last admitted. Raises ValueError, in one line, for a name or an option that does not exist.
+Ties go to the last admitted, except under least_urgent.
 """
 
 from __future__ import annotations
@@ -17,50 +17,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from policies.history import History
-from policies.predict import Predictor, predictor
+from policies.predictors.base import Predictor
+from policies.predictors.learned import LearnedPredictor
+from policies.predictors.registry import predictor
 from sim.policy.base import LastAdmitted, LeastUrgent, Victim
 from sim.request import Sequence
 
 
 def computed(seq: Sequence, step: int) -> int:
-    """Positions that a running sequence has computed before step number `step`."""
+    """Token positions that a running sequence has computed before step number `step`."""
     return step + seq.base if seq.decoding else seq.computed
 
 
 @dataclass(frozen=True)
 class FewestGenerated:
-    """The fewest tokens generated."""
+    """The sequence with the fewest generated tokens."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
-        """By tokens."""
+        """The fewest generated tokens; ties go to the last admitted."""
         return min(reversed(running.values()), key=lambda seq: seq.generated(step))
 
 
 @dataclass(frozen=True)
 class LeastServed:
-    """The fewest positions computed."""
+    """The sequence with the fewest computed positions."""
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
-        """By positions."""
+        """The fewest computed positions; ties go to the last admitted."""
         return min(reversed(running.values()), key=lambda seq: computed(seq, step))
 
 
 @dataclass(frozen=True)
 class LargestRemaining:
-    """The most predicted tokens to come."""
+    """The sequence with the most predicted remaining tokens."""
 
     predict: Predictor
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
-        """By prediction less what has been generated."""
+        """The most predicted remaining tokens; ties go to the last admitted."""
         return max(reversed(running.values()), key=lambda seq: self.predict(seq.request) - seq.generated(step))
 
 
 def largest_remaining(seed: int, predict: object = "exact", error: object = 0) -> Victim:
-    """By the predictor asked for, which can not be one that learns: nobody tells a victim choice of the ends."""
+    """The rule by this predictor. Raises ValueError for one that learns: victim rules are not notified of ends."""
     found = predictor(predict, error, seed)
-    if isinstance(found, History):
+    if isinstance(found, LearnedPredictor):
         raise ValueError(f"predict is {predict!r}; expected one that does not learn")
     return LargestRemaining(found)
 
@@ -76,7 +77,7 @@ OPTIONS = {"largest_remaining": ("predict", "error")}
 
 
 def build(name: str, options: Mapping[str, object], seed: int) -> Victim:
-    """A choice of victims by its name."""
+    """A victim rule by its name. Raises ValueError, in one line, for a name or an option that does not exist."""
     if name not in VICTIMS:
         raise ValueError(f"{name!r} is unknown; known are {', '.join(VICTIMS)}")
     known = OPTIONS.get(name, ())

@@ -1,34 +1,38 @@
-"""Virtual token counter: the client that has been served least goes first.
+"""Virtual token counter: the tenant that has received the least service goes first.
 
-Each tenant has a counter of weighted service: its prompt tokens when a request is first admitted, its output
-tokens as they come (a preemption charges nothing twice). A tenant that returns after having nobody in the queue
-is lifted to the least counter in it, or to that of the last who left it if it is empty, so that idling earns no
-credit. Whatever two tenants ask, while both always wait their services differ by no more than
-2 max(prompt_weight x longest prompt, output_weight x tokens that fit in a batch) (Sheng et al., Theorem 4.4).
+Each tenant has a counter of weighted service: its prompt tokens when a request is first admitted, its output tokens
+as they are generated (a preemption charges nothing twice). When a tenant returns after having no waiting request, its
+counter is lifted to the least counter of the tenants with waiting requests, or, if there is none, to that of the
+tenant that left the queue last, so that idling earns no credit. While two tenants always have waiting requests, their
+services differ by at most 2 max(prompt_weight x longest prompt, output_weight x tokens that fit in a batch) (Sheng et
+al., Theorem 4.4).
 
-`weights` gives tenants larger shares. Without `lift` it is the paper's "least counter first": a tenant that was away
-makes up for it when it is back, and the others starve meanwhile. With `prepay` the predicted output is charged at
-admission and settled as the tokens come, which keeps a tenant from filling the batch before its counter tells (the
-paper's variant with length prediction). Within a tenant the order that it wraps decides. It is fair to tenants and
-not to requests; it works conserving, so it limits nobody: for that there are tenant_slots and tenant_rate.
+`weights` gives tenants larger shares. Without `lift` it is the paper's "least counter first": a tenant that was idle
+catches up when it returns, and the others starve meanwhile. With `prepay` the predicted output is charged at
+admission and corrected as tokens are generated, so that a tenant cannot fill the batch before its counter grows (the
+paper's variant with length prediction). Within a tenant the wrapped order decides. It is fair to tenants, not to
+requests. It is work-conserving, so it limits no tenant: for limits use `tenant_slots` or `tenant_rate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from policies.entry import Entry, Option
-from policies.predict import Predictor, predictor
-from policies.service import Account, Tariff
-from policies.wrapper import Forwarding, sooner
+from policies.base.entry import Entry, Option
+from policies.base.option_values import flag
+from policies.base.service_counters import ServiceCounter, Tariff
+from policies.base.wrapper import Forwarding, sooner
+from policies.predictors.base import Predictor
+from policies.predictors.registry import predictor
 from sim.policy.base import Order
 from sim.request import Nanoseconds, Sequence
 
 
 class VirtualTokenCounter(Forwarding):
-    """The least served tenant first, then the order within the tenant; at a tie the tenant known longer.
+    """The least served tenant first, then the order within the tenant; ties go to the tenant that appeared first.
 
-    lifts  "queue": a tenant returns that had nobody waiting (the paper); "engine": nobody waiting or running;
+    lifts  "queue": the counter of a tenant that had no waiting request is lifted when it returns (the paper);
+           "engine": that of a tenant without waiting and running requests;
            "never": counters are not lifted, and idling earns credit (the paper's "least counter first")
     """
 
@@ -42,27 +46,27 @@ class VirtualTokenCounter(Forwarding):
         self.tariff = tariff
         self.prepay = prepay
         self.lifts = lifts
-        self.tenants: dict[str, Account] = {}
+        self.tenants: dict[str, ServiceCounter] = {}
         self.waiting: dict[int, Sequence] = {}
-        self.last_left: Account | None = None
+        self.last_left: ServiceCounter | None = None
 
-    def tenant(self, seq: Sequence) -> Account:
-        """The account of the tenant that sent this request."""
+    def tenant(self, seq: Sequence) -> ServiceCounter:
+        """The service counter of the tenant that sent this request."""
         name = seq.request.tenant
         if name not in self.tenants:
-            self.tenants[name] = Account(self.new_queue(), self.tariff.of(name))
+            self.tenants[name] = ServiceCounter(self.new_queue(), self.tariff.of(name))
         return self.tenants[name]
 
     def inner_of(self, seq: Sequence) -> Order:
         """The queue of its tenant."""
         return self.tenant(seq).queue
 
-    def active(self, tenant: Account) -> bool:
-        """Whether it is there, so that the others who return are lifted to it and it is not lifted itself."""
+    def active(self, tenant: ServiceCounter) -> bool:
+        """Whether the tenant is present: returning tenants are lifted to its counter, and it is not lifted."""
         return bool(tenant.present if self.lifts == "engine" else len(tenant.queue))
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Join the tenant's queue; a tenant that returns is lifted."""
+        """Join the tenant's queue; the counter of a tenant that returns is lifted."""
         tenant = self.tenant(seq)
         if self.lifts != "never" and not self.active(tenant):
             active = [other.service(step) for other in self.tenants.values() if self.active(other)]
@@ -73,12 +77,12 @@ class VirtualTokenCounter(Forwarding):
         super().push(seq, now, step)
 
     def push_back(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Return to the tenant's queue; it was never away."""
+        """Return to the tenant's queue; the counter is not lifted."""
         self.waiting[seq.index] = seq
         super().push_back(seq, now, step)
 
     def rejoin(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
-        """Back in the tenant's queue; it was never away."""
+        """Rejoin the tenant's queue; the counter is not lifted."""
         self.waiting[seq.index] = seq
         super().rejoin(seq, now, step)
 
@@ -91,30 +95,30 @@ class VirtualTokenCounter(Forwarding):
             self.last_left = tenant
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
-        """The first in line of the least served tenant of whom somebody may go."""
-        for tenant in self.in_line(step):
+        """The head of the least served tenant whose queue has one."""
+        for tenant in self.by_service(step):
             seq = tenant.queue.head(now, step)
             if seq is not None:
                 return seq
         return None
 
-    def in_line(self, step: int) -> list[Account]:
-        """The tenants of whom someone waits, the least served first; at a tie in order of first appearance."""
+    def by_service(self, step: int) -> list[ServiceCounter]:
+        """The tenants with waiting requests, the least served first; ties in order of first appearance."""
         return sorted(
             (tenant for tenant in self.tenants.values() if len(tenant.queue)),
             key=lambda tenant: tenant.service(step),
         )
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
-        """When another tenant becomes the least served, or a wrapped order may change its answer."""
+        """When another tenant may become the least served, or the head of a tenant's queue may change."""
         until: Nanoseconds | None = None
         steps: int | None = None
-        in_line = self.in_line(step)
-        for tenant in in_line:
+        by_service = self.by_service(step)
+        for tenant in by_service:
             inner_until, inner_steps = tenant.queue.next_change(now, step)
             until, steps = sooner(until, inner_until), sooner(steps, inner_steps)
             if tenant.queue.head(now, step) is not None:
-                return until, sooner(steps, steps_until_passed(tenant, in_line, step))
+                return until, sooner(steps, steps_until_passed(tenant, by_service, step))
         return until, steps
 
     def __len__(self) -> int:
@@ -124,29 +128,29 @@ class VirtualTokenCounter(Forwarding):
         return iter(self.waiting.values())
 
     def admitted(self, seq: Sequence, step: int) -> None:
-        """Charge the prompt, and what is paid in advance, once."""
+        """Charge the prompt and the prepaid output, once."""
         tenant = self.tenant(seq)
         if not seq.peak:
             tenant.admit(seq, step, int(self.prepay(seq.request)) if self.prepay else 0)
         super().admitted(seq, step)
 
     def token(self, seq: Sequence, step: int) -> None:
-        """Charge a token that came outside of plain decoding."""
+        """Charge a token generated outside of a decoding run."""
         self.tenant(seq).token(seq, step)
         super().token(seq, step)
 
     def decoding(self, seq: Sequence, step: int) -> None:
-        """From here on the tenant earns one token more per step."""
+        """From `step` on the tenant is charged for one more token per step."""
         self.tenant(seq).decoding(seq, step)
         super().decoding(seq, step)
 
     def paused(self, seq: Sequence, step: int) -> None:
-        """From here on it earns one less."""
+        """From `step` on the tenant is charged for one token less per step."""
         self.tenant(seq).paused(seq, step)
         super().paused(seq, step)
 
     def left(self, seq: Sequence, step: int) -> None:
-        """The request is gone; what it prepaid and did not get is given back."""
+        """Refund prepaid tokens that were not generated."""
         tenant = self.tenant(seq)
         tenant.end(seq, step)
         tenant.present -= 1
@@ -155,12 +159,12 @@ class VirtualTokenCounter(Forwarding):
         super().left(seq, step)
 
 
-def steps_until_passed(tenant: Account, others: list[Account], step: int) -> int | None:
-    """In how many steps the order between a tenant and one of the others may change, at the earliest."""
+def steps_until_passed(tenant: ServiceCounter, others: list[ServiceCounter], step: int) -> int | None:
+    """The fewest steps after which the order between a tenant and one of the others may change; None: never."""
     steps = [
-        max(1, (other.settled - tenant.settled) // (tenant.pace - other.pace))
+        max(1, (other.settled - tenant.settled) // (tenant.service_per_step - other.service_per_step))
         for other in others
-        if other.pace < tenant.pace
+        if other.service_per_step < tenant.service_per_step
     ]
     start = tenant.next_start()
     if start is not None:
@@ -179,20 +183,18 @@ def make(
     predict: object,
     error: object,
 ) -> Order:
-    """Fair shares over queues that `order` makes. Raises ValueError for options that make no sense."""
-    if not isinstance(prepay, bool):
-        raise ValueError(f"prepay is {prepay!r}; expected true or false")
-    if not isinstance(lift, bool):
-        raise ValueError(f"lift is {lift!r}; expected true or false")
+    """Fair shares over queues that `order` makes. Raises ValueError for an impossible option."""
+    lifted = "queue" if flag("lift", lift) else "never"
+    prepaid = flag("prepay", prepay)
     found = predictor(predict, error, seed)
-    if not prepay and (predict, error) != (OPTIONS["predict"].default, OPTIONS["error"].default):
+    if not prepaid and (predict, error) != (OPTIONS["predict"].default, OPTIONS["error"].default):
         raise ValueError("predict and error apply to prepay: true only")
     tariff = Tariff(prompt_weight, output_weight, weights)
-    return VirtualTokenCounter(order, tariff, found if prepay else None, "queue" if lift else "never")
+    return VirtualTokenCounter(order, tariff, found if prepaid else None, lifted)
 
 
 def name_of_predictor(prepay: object, predict: object, error: object, **others: object) -> str | None:
-    """What results call the predictor of what is paid in advance."""
+    """The name in results of the predictor of prepaid output; None without `prepay`."""
     return predictor(predict, error, seed=0).name if prepay else None
 
 

@@ -1,1 +1,1 @@
-"""What people look at: tables, figures, pages, and exports to other tools. Knows runs as data, simulates nothing."""
+"""Presentation of finished runs: console tables, figures, the HTML page, and exports to other tools."""

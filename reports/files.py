@@ -1,7 +1,4 @@
-"""Files that are either whole or absent: written under a temporary name beside the target, then renamed.
-
-Knows nothing of what it writes.
-"""
+"""Atomic writing of files: written under a temporary name beside the target, then renamed."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomically(path: Path, through: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`; what was written there becomes `path` at the end.
+    """Yield a temporary path in the folder of `path`; the file written there replaces `path` at the end of the block.
 
-    With `through` it is in that folder, of the same file system, so that a process that is killed leaves
-    nothing beside `path`. The temporary path keeps the suffix of `path`. When the block raises, the temporary
-    file is removed and whatever `path` held before is untouched. Raises OSError, naming `path`, if its folder
-    is absent or cannot be written, or if `path` is itself a folder.
+    The temporary path keeps the suffix of `path`. `through` is another folder of the same file system for the
+    temporary file, so that a killed process leaves nothing in the folder of `path`. If the block raises, the
+    temporary file is removed and `path` is left as it was. Raises OSError, naming `path`, if its folder is absent or
+    cannot be written, or if `path` is itself a folder.
     """
     temporary = (through or path.parent) / f".{path.stem}.{uuid.uuid4().hex}{path.suffix}"
     try:
@@ -43,27 +40,27 @@ def atomically(path: Path, through: Path | None = None) -> Iterator[Path]:
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write bytes to `path` atomically and return it. Raises OSError."""
+    """Write bytes to `path` atomically and return `path`. Raises OSError."""
     with atomically(path) as temporary:
         temporary.write_bytes(content)
     return path
 
 
 def write_text(path: Path, content: str) -> Path:
-    """Write text to `path` as UTF-8, line ends unchanged, atomically, and return it. Raises OSError."""
+    """Write text to `path` as UTF-8 with its line ends unchanged, atomically, and return `path`. Raises OSError."""
     return write_bytes(path, content.encode())
 
 
 def write_json(path: Path, content: object) -> Path:
     """Write `content` as indented JSON, atomically, and return `path`.
 
-    Raises OSError; ValueError for a NaN or an infinity, which JSON lacks; TypeError for what it cannot hold.
+    Raises OSError; ValueError for a NaN or an infinity; TypeError for an object that JSON cannot represent.
     """
     return write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_parquet(path: Path, frame: pd.DataFrame) -> Path:
-    """Write a frame's columns (not its index) as Parquet, atomically, and return `path`. Raises OSError."""
+    """Write the columns of a frame, without its index, as Parquet, atomically, and return `path`. Raises OSError."""
     with atomically(path) as temporary:
         frame.to_parquet(temporary, index=False)
     return path

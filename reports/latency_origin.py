@@ -1,6 +1,6 @@
-"""From when latencies count, where requests were sent later than their clients wanted.
+"""The instant from which latencies are counted: when the client wanted to send a request, or when it was sent.
 
-Knows nothing of tables; it reads a summary.
+The two differ where a client's limit on requests in flight, or its own delay, held a request back.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def held_back(summary: Mapping[str, Any]) -> bool:
 
 
 def named(summary: Mapping[str, Any]) -> Mapping[str, str]:
-    """The latencies to show of a run, with their names: counted from both instants where these differ."""
+    """The latencies to show of a run: keys of its summary to names; counted from both instants if they differ."""
     return BOTH if held_back(summary) else LATENCIES
 
 
 def note(summaries: Iterable[Mapping[str, Any]]) -> str:
-    """From when the latencies of a table count, empty if it makes no difference."""
+    """The sentence that says from when the latencies of these runs count; empty if no request was held back."""
     return FROM_SENT if any(map(held_back, summaries)) else ""

@@ -1,7 +1,4 @@
-"""How each row of the ledger looks, the same in every report: its place, colour, glyph and meaning.
-
-Knows nothing of how the rows are counted.
-"""
+"""The rows of the ledger as every report shows them: order, colours, glyphs, meaning and advice."""
 
 from __future__ import annotations
 
@@ -10,10 +7,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Row:
-    """One reason for a slot-step. `glyph` and `ascii` tell the rows apart where there is no colour.
+class LedgerRow:
+    """One reason for a slot-step.
 
-    `dark` is its colour on a dark ground; `advice` what to do about it, empty if nothing.
+    `colour` is for a light background, `dark` for a dark one (both `#rrggbb`); `glyph` and `ascii` distinguish the
+    rows without colour. `advice` says what would reduce the row; it is empty if there is nothing to reduce.
     """
 
     key: str
@@ -25,11 +23,12 @@ class Row:
     advice: str = ""
 
 
-# Useful first, then occupied in vain, then empty. Work is blue, lost work purple, holding warm, empty grey.
+# Useful rows first, then occupied slots without useful work, then empty slots. Computing is blue, wasted work purple,
+# waiting in a slot orange, empty grey.
 ROWS = (
-    Row("decode", "#0b4f82", "#4a9bd9", "█", "#", "one new token"),
-    Row("prefill", "#4f9fd4", "#86c1ee", "▓", "=", "prompt tokens", "prompts that repeat could be cached"),
-    Row(
+    LedgerRow("decode", "#0b4f82", "#4a9bd9", "█", "#", "one new token"),
+    LedgerRow("prefill", "#4f9fd4", "#86c1ee", "▓", "=", "prompt tokens", "prompts that repeat could be cached"),
+    LedgerRow(
         "recomputed",
         "#a9d3ee",
         "#34597a",
@@ -38,7 +37,7 @@ ROWS = (
         "what a preemption had thrown away",
         "more pages, fewer slots, or admission: reserve",
     ),
-    Row(
+    LedgerRow(
         "wasted",
         "#8e3b8a",
         "#b565b0",
@@ -47,7 +46,7 @@ ROWS = (
         "work for requests cancelled, timed out or lost",
         "shed load earlier",
     ),
-    Row(
+    LedgerRow(
         "held",
         "#e08a1e",
         "#e9a24a",
@@ -56,7 +55,7 @@ ROWS = (
         "finished, but still in the batch",
         "continuous batching, evict: before",
     ),
-    Row(
+    LedgerRow(
         "no_budget",
         "#f2d16b",
         "#d8b851",
@@ -65,7 +64,7 @@ ROWS = (
         "the step's token budget was spent",
         "raise token_budget, if the longer step is worth it",
     ),
-    Row(
+    LedgerRow(
         "no_memory",
         "#5c5c5c",
         "#a3a3a3",
@@ -74,7 +73,7 @@ ROWS = (
         "empty: no pages for the next in line",
         "more or smaller pages of KV; under reserve, tighter max_output",
     ),
-    Row(
+    LedgerRow(
         "blocked",
         "#858585",
         "#808080",
@@ -83,8 +82,8 @@ ROWS = (
         "empty: the head could not go, a later one could",
         "an order that lets small requests pass",
     ),
-    Row("limited", "#adadad", "#626262", "l", "l", "empty: the policy's own rule", "loosen the rule"),
-    Row(
+    LedgerRow("limited", "#adadad", "#626262", "l", "l", "empty: the policy's own rule", "loosen the rule"),
+    LedgerRow(
         "no_demand",
         "#d6d6d6",
         "#454a50",
@@ -93,17 +92,17 @@ ROWS = (
         "empty: nobody waited",
         "fewer slots, fewer GPUs, or more traffic",
     ),
-    Row("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
-    Row("down", "#c0392b", "#d9705f", "!", "!", "the replica had failed"),
+    LedgerRow("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
+    LedgerRow("down", "#c0392b", "#d9705f", "!", "!", "the replica had failed"),
 )
 USEFUL = ("decode", "prefill")
 
 
-def of(account: Mapping[str, float]) -> list[tuple[Row, float]]:
-    """The rows of one account (`slot_steps` or `slot_seconds` of a summary) with what each holds, in order.
+def of(account: Mapping[str, float]) -> list[tuple[LedgerRow, float]]:
+    """The rows of one account (`slot_steps` or `slot_seconds` of a summary) with their amounts, in order of ROWS.
 
-    Raises ValueError for a row that nobody has given a look, and when the rows do not add up to what was
-    bought (to a millionth: slot-seconds are floats).
+    Raises ValueError for a row that is not in ROWS, and if the rows do not add up to `bought` within a millionth of
+    it (slot-seconds are floats).
     """
     known = [row.key for row in ROWS]
     unknown = sorted(account.keys() - {*known, "bought"})
@@ -117,5 +116,5 @@ def of(account: Mapping[str, float]) -> list[tuple[Row, float]]:
 
 
 def useful(account: Mapping[str, float]) -> float:
-    """What the useful rows hold."""
+    """The sum of the useful rows of an account, in its unit."""
     return sum(account[key] for key in USEFUL)

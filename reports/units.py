@@ -1,7 +1,4 @@
-"""Numbers as people read them: three significant digits, a unit that fits, and names made safe to print.
-
-Knows nothing of runs or policies.
-"""
+"""Formatting of numbers and names: three significant digits, units of time that fit, control characters escaped."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ def significant(value: float) -> str:
 
 
 def unit_of(seconds: Iterable[float]) -> tuple[float, str]:
-    """The unit (its length in seconds, its name) that fits the largest of these times.
+    """The largest unit of which the longest of these times (s) is at least 1: its length in seconds, and its name.
 
-    It is then at least 1 of that unit; hours from ten hours on, seconds for 0.
+    Units are s, ms, us and ns; hours from ten hours on; seconds if all times are 0 or there are none.
     """
     largest = max((float(f"{abs(value):.2e}") for value in seconds), default=0.0)
     if largest == 0:
@@ -37,11 +34,22 @@ def unit_of(seconds: Iterable[float]) -> tuple[float, str]:
 
 
 def duration(seconds: float | None) -> str:
-    """A time in seconds in the unit that fits it, `-` for None: 12.3 ms, 1.20 s, 3,541 s."""
+    """A time given in seconds, with three digits in the unit that fits it; `-` for None: 12.3 ms, 1.20 s, 3,541 s."""
     if seconds is None:
         return ABSENT
     length, name = unit_of([seconds])
     return f"{significant(seconds / length)} {name}"
+
+
+def tick_label(seconds: float) -> str:
+    """A time given in seconds, in the unit that fits it and without trailing zeros: 0 s, 2 ms, 1.5 s."""
+    length, name = unit_of([seconds])
+    return f"{round(seconds / length, 6):,g} {name}"
+
+
+def amount(value: float) -> str:
+    """An integer in full, a float with three significant digits; both with thousands separators."""
+    return f"{value:,}" if isinstance(value, int) else significant(value)
 
 
 def percent(share: float | None) -> str:
@@ -50,10 +58,10 @@ def percent(share: float | None) -> str:
 
 
 def apportion(counts: Iterable[int | float], whole: int) -> list[int]:
-    """Divide `whole` units in proportion to non-negative `counts` so that the parts add up to it exactly.
+    """Divide `whole` units in proportion to non-negative `counts`: one integer for each count, with the sum `whole`.
 
-    Largest remainder: everyone gets the floor of the exact part, the units left go to the largest fractions,
-    the earlier of equals first. All parts are 0 when all counts are.
+    Largest remainder method: each part is the floor of the exact quotient; the units left go to the largest
+    fractional parts, the earlier of equal ones first. All parts are 0 if all counts are.
     """
     weights = list(counts)
     total = sum(weights)
@@ -68,7 +76,7 @@ def apportion(counts: Iterable[int | float], whole: int) -> list[int]:
 
 
 def printable(name: object) -> str:
-    """A name from user data with whatever would move the cursor or colour a terminal shown as its escape."""
+    """Text from user data with each unprintable character (line ends, terminal controls) shown as its escape."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(name)
     )

@@ -1,11 +1,11 @@
 """slotstep: what did the slots of an LLM serving engine do, and what would they do under another policy?
 
     scenario = slotstep.load("chat.yaml")
-    result = scenario.run()
+    result = slotstep.run(scenario)
     result.summary["occupancy"], result.requests, result.steps
     slotstep.compare(scenario, ["fcfs", "sjf", "fair"])
 
-Everything heavy is imported on first use.
+Modules are imported on first use of a name.
 """
 
 from __future__ import annotations
@@ -15,26 +15,45 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slotstep.experiments.replications import replicate
-    from slotstep.experiments.sweeps.grid import load as load_grid
+    from slotstep.experiments.sweeps.grid import load_grid
     from slotstep.experiments.sweeps.sweep import sweep
-    from slotstep.runs.build import compare
+    from slotstep.runs.loading import load, parse
+    from slotstep.runs.resolution import resolved, with_policy
     from slotstep.runs.result import Result
-    from slotstep.scenario.schema import Scenario, load, parse
+    from slotstep.runs.simulation import compare, run
+    from slotstep.scenario.schema import Scenario
     from traces.errors import BadInput
 
-__all__ = ["BadInput", "Result", "Scenario", "compare", "load", "load_grid", "parse", "replicate", "sweep"]
+__all__ = [
+    "BadInput",
+    "Result",
+    "Scenario",
+    "compare",
+    "load",
+    "load_grid",
+    "parse",
+    "replicate",
+    "resolved",
+    "run",
+    "sweep",
+    "with_policy",
+]
 
 HOMES = {
     "BadInput": "traces.errors",
     "Result": "slotstep.runs.result",
     "Scenario": "slotstep.scenario.schema",
-    "compare": "slotstep.runs.build",
-    "load": "slotstep.scenario.schema",
+    "compare": "slotstep.runs.simulation",
+    "load": "slotstep.runs.loading",
     "load_grid": "slotstep.experiments.sweeps.grid",
-    "parse": "slotstep.scenario.schema",
+    "parse": "slotstep.runs.loading",
     "replicate": "slotstep.experiments.replications",
+    "resolved": "slotstep.runs.resolution",
+    "run": "slotstep.runs.simulation",
     "sweep": "slotstep.experiments.sweeps.sweep",
+    "with_policy": "slotstep.runs.resolution",
 }
+"""The module of each exported name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ def slotstep_run(pytestconfig: pytest.Config) -> Callable[..., Result]:
         if isinstance(scenario, Mapping):
             if settings:
                 raise ValueError("settings beside a mapping; expected them in it")
-            return slotstep.parse(scenario).run(policy)
-        return slotstep.load(pytestconfig.rootpath / scenario, settings).run(policy)
+            return slotstep.run(slotstep.parse(scenario), policy)
+        return slotstep.run(slotstep.load(pytestconfig.rootpath / scenario, settings), policy)
 
     return run

@@ -1,11 +1,11 @@
-"""What a test says of a run: assertions whose failure tells where the slots went.
+"""Assertions about a run, for tests; a failure lists where the slot-steps went.
 
     from slotstep.testing import assert_occupancy
 
     def test_the_batch_stays_full(slotstep_run):
         assert_occupancy(slotstep_run("scenarios/chat.yaml"), at_least=0.9)
 
-The fixture `slotstep_run` comes with the pytest plugin. Imports nothing heavy until an assertion is made.
+The pytest plugin has the fixture `slotstep_run`. Heavy packages are imported when an assertion is made.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def assert_occupancy(
     result: Result, *, at_least: float | None = None, at_most: float | None = None, exactly: float | None = None
 ) -> None:
-    """Assert what share of the slot-steps bought was useful; fails with the ledger's rows, largest loss first.
+    """Assert the useful share of the slot-steps bought. A failure lists the other rows of the ledger, largest first.
 
-    Raises ValueError if nothing is asserted.
+    Raises ValueError without a bound.
     """
     occupancy = result.summary["occupancy"]
     if not _holds(occupancy, at_least, at_most, exactly):
@@ -36,9 +36,9 @@ def assert_metric(
     at_most: float | None = None,
     exactly: float | None = None,
 ) -> None:
-    """Assert a metric of the summary by its dotted name, such as `ttft_s.p99`; one without samples fails.
+    """Assert a metric of the summary by its dotted name, such as `ttft_s.p99`. A metric without samples fails.
 
-    Raises ValueError for a name that the summary has not, and if nothing is asserted.
+    Raises ValueError for an unknown name, and without a bound.
     """
     from slotstep.experiments.metric_path import metric
 
@@ -48,7 +48,7 @@ def assert_metric(
 
 
 def ledger(result: Result) -> str:
-    """The rows of the ledger that are not useful, largest first, with what to do about each."""
+    """The rows of the ledger that are not useful, largest first, with advice on each."""
     from reports import ledger_rows
     from reports.units import percent
 

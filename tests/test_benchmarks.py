@@ -6,9 +6,10 @@ import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from benchmarks import measure
+from benchmarks import measure, optimizer
 from benchmarks.__main__ import main
 from benchmarks.cases import Case
 from benchmarks.plan import FAST, FULL, Plan
@@ -32,12 +33,20 @@ def test_a_run_counts_requests_and_steps_and_its_process_is_its_own() -> None:
     assert alone.log_sha256 == measure.run(Case(requests=1, rate=20, outputs="fixed 128").drawn()).log_sha256
 
 
+@pytest.mark.slow
 def test_json_holds_every_case_with_its_counts(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--json"], TINY)
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert [(pace["small"]["requests"], pace["large"]["requests"]) for pace in found["paces"]] == [(50, 150)] * 4
-    assert [pace["engine"] for pace in found["paces"]] == ["plain", "plain", "vllm, cache off", "vllm, cache on"]
+    assert [(each["small"]["requests"], each["large"]["requests"]) for each in found["throughputs"]] == [
+        (50, 150)
+    ] * 4
+    assert [each["engine"] for each in found["throughputs"]] == [
+        "plain",
+        "plain",
+        "vllm, cache off",
+        "vllm, cache on",
+    ]
     assert found["huge"] is None
     ratio = found["ratio"]
     assert ratio["macro"]["steps"] == ratio["stepped"]["steps"] >= 40 * 800 / 256
@@ -46,9 +55,18 @@ def test_json_holds_every_case_with_its_counts(capsys: pytest.CaptureFixture[str
     assert printed.err.count("timing ") == 9
 
 
+@pytest.mark.slow
 def test_the_table_says_what_was_left_out_and_what_was_aimed_at(capsys: pytest.CaptureFixture[str]) -> None:
     main([], replace(TINY, large=60))
     printed = capsys.readouterr().out
     assert "left out" in printed
     assert all(required in printed for required in ("≥ 20,000", "≥ 10,000", "≥ 2,000"))
     assert "8x" in printed
+
+
+def test_an_optimizer_is_followed_by_the_lowest_loss_after_each_evaluation():
+    problem = optimizer.problem_of(0)
+    found = optimizer.losses(problem, optimizer.ours, 8)
+    assert found.shape == (8,)
+    assert (np.diff(found) <= 0).all()
+    assert found[-1] < found[0]

@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 import slotstep
+from docs import reference
 from docs.console import pages, refreshed
 from examples import figures
 from policies.registry import POLICIES
@@ -37,6 +38,7 @@ def with_traces(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return kept | {"HOME": str(home)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_prints_what_the_page_shows(page: Path, with_traces: dict[str, str]) -> None:
     text = page.read_text()
@@ -58,13 +60,49 @@ def test_the_scenario_of_the_readme_is_the_example() -> None:
     assert (ROOT / "examples" / "chat.yaml").read_text().endswith(shown[1])
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    shown = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+def test_the_readme_is_short() -> None:
+    assert len(README) <= 12_000
+
+
+def test_the_prediction_of_the_readme_is_that_of_the_page_on_fidelity() -> None:
+    """Ranges over the runs that the fit has not seen, and the one outside the bounds by itself."""
+    page = (ROOT / "docs" / "fidelity.md").read_text().partition("<!-- begin tenants -->")[2].partition("<!-- end")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "| held out |" in line]
+    unseen = {
+        name: (e2e50, e2e99, ttft50, ttft99, rate) for name, _, ttft50, ttft99, _, _, e2e50, e2e99, rate, _ in rows
+    }
+    (missed,) = (row[0] for row in rows if row[-1])
+    outlier = unseen.pop(missed)
+    errors = [sorted(float(value.rstrip("%")) for value in column) for column in zip(*unseen.values(), strict=True)]
+    ranges = [f"{column[0]:+.1f} to {column[-1] + 0.0:+.1f}%" for column in errors]
+    assert len(unseen) == 11
+    assert f"11 of the 12 runs | {' | '.join(ranges)} |" in README
+    assert f"`{missed}` | {' | '.join(outlier)} |" in README
+
+
+def test_the_python_of_the_quickstart_runs(tmp_path: Path) -> None:
+    shown = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "quickstart.md").read_text(), re.DOTALL)
     assert shown is not None
     script = shown[1].replace("examples/", f"{ROOT}/examples/")
     found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert (tmp_path / "out" / "chat" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_generated_pages_are_up_to_date(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text() == reference.PAGES[name](), "run python -m docs.reference"
+
+
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="mkdocs-material is not installed: pip install '.[docs]'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    assert {page.with_suffix(".html").name for page in PAGES[1:]} <= {page.name for page in tmp_path.glob("*.html")}
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"?(https?:[^\" >]+)", page.read_text())
+        assert not loaded, page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -109,7 +147,7 @@ def test_every_key_of_a_scenario_is_explained() -> None:
 
 def test_every_key_and_column_of_the_output_is_explained() -> None:
     page = (ROOT / "docs" / "output.md").read_text()
-    result = slotstep.load(ROOT / "examples" / "eight-static.yaml").run("sjf")
+    result = slotstep.run(slotstep.load(ROOT / "examples" / "eight-static.yaml"), "sjf")
     keys = set(result.summary) | {
         inner for key, part in result.summary.items() if isinstance(part, dict) and key != "tenants" for inner in part
     }
@@ -118,18 +156,39 @@ def test_every_key_and_column_of_the_output_is_explained() -> None:
     assert not missing
 
 
-def test_every_module_has_its_line_in_the_architecture() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    modules = [
-        str(path.relative_to(ROOT))
-        for layer in ("sim", "policies", "traces", "calibrate", "reports", "slotstep")
-        for path in sorted((ROOT / layer).rglob("*.py"))
-        if path.name != "__init__.py"
+FOLDERS = r"(?:sim|policies|traces|calibrate|reports|slotstep|tests|examples|docs|benchmarks)"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_module_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text()
+    files = re.findall(rf"`({FOLDERS}/[\w./-]*)`", text)
+    modules = re.findall(rf"`({FOLDERS}(?:\.[a-z_0-9]+)+)(?:\.[A-Z]\w*)?`", text)
+    missing = [name for name in files if not (ROOT / name).exists()]
+    paths = {name: ROOT / name.replace(".", "/") for name in modules}
+    missing += [
+        name
+        for name, path in paths.items()
+        if not (path.is_dir() or any(file.exists() for file in module_files(path)))
     ]
-    missing = [module for module in modules if f"| `{module}` |" not in page]
     assert not missing
-    named = re.findall(r"^\| `((?:sim|policies|traces|calibrate|reports|slotstep)/[^`]+)` \|", page, re.MULTILINE)
-    assert all((ROOT / module).exists() for module in named)
+
+
+def module_files(path: Path) -> list[Path]:
+    """Where the module of this dotted name is, or the module that it is a name of."""
+    return [path.with_suffix(".py"), path.parent.with_suffix(".py"), path.parent / "__init__.py"]
+
+
+def test_the_architecture_follows_a_request_through_all_layers() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    walk = page.partition("## One request from trace to report")[2].partition("## Layers")[0]
+    assert {folder for folder in ("slotstep", "traces", "sim", "policies", "reports") if f"`{folder}/" in walk} == {
+        "slotstep",
+        "traces",
+        "sim",
+        "policies",
+        "reports",
+    }
 
 
 def test_the_picture_shows_the_first_hundred_and_twenty_steps_of_both() -> None:

@@ -1,7 +1,6 @@
-"""Requests from outside: public trace formats, requests written by hand, synthetic workloads, transforms.
+"""Requests as inputs: public trace formats, requests listed in a scenario, synthetic workloads, transforms.
 
-Knows nothing of schedulers, policies or reports. What is wrong with an input is a `BadInput` with one line that says
-what, where and what would be right.
+An input that cannot be used raises `BadInput` with one line: what was found, where, and what was expected.
 """
 
 from traces.errors import BadInput

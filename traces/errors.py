@@ -1,4 +1,4 @@
-"""What is wrong with an input, in one line a user can act on. Knows no format."""
+"""Errors of inputs, each in one line: what was found, where, and what was expected."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import cast
 from traces.limits import MAX_TOKENS
 
 
-class BadInput(ValueError):  # noqa: N818 - the name every layer knows it by
-    """An input that cannot be used; str() is the whole line the user sees."""
+class BadInput(ValueError):  # noqa: N818 - used by every layer
+    """An input that cannot be used; str() is the complete message."""
 
     def under(self, where: str) -> BadInput:
-        """The same complaint with its place in front: `mean is 0` becomes `output.mean is 0`."""
+        """The same error with a prefix: `mean is 0` becomes `output.mean is 0`."""
         return BadInput(f"{where}.{self}")
 
 
 class TooLarge(BadInput):
-    """More than is taken for meant, at least `limit` of it; whoever does mean it can say so."""
+    """An input above a size limit that the user can lift with --yes or `allow_large=True`."""
 
     def __init__(self, found: str, limit: int) -> None:
         super().__init__(f"{found}; expected at most {limit:,}, or --yes (in Python allow_large=True)")
@@ -31,13 +31,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def shown(value: object, longest: int = 60) -> str:
-    """`value` as it stands in a message: quoted, on one line, cut after `longest` characters."""
+    """`value` for a message: its repr, cut after `longest` characters."""
     text = repr(value)
     return text if len(text) <= longest else text[:longest] + "..."
 
 
 def is_number(value: object) -> bool:
-    """True for any real number that is not a truth value."""
+    """Whether `value` is a real number and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""The largest values taken from outside: beyond them an input is an error, or has to be said to be meant."""
+"""The largest input values. Larger ones are errors; the last two limits can be lifted by the user."""
 
 from sim.request import Nanoseconds
 

@@ -1,1 +1,1 @@
-"""Predictions held against measured runs, a module for each suite; every one returns rows of `rows.Row`."""
+"""Predictions compared with measured runs, a module for each suite; every one returns rows of `rows.Row`."""

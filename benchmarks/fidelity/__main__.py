@@ -1,9 +1,7 @@
 """`python -m benchmarks.fidelity [SUITE ...]`: run suites on the public data, write their sections of the page.
 
-The page is docs/fidelity.md unless `--out` names another.
-
-The data are looked for in SLOTSTEP_DATA, else in ../shared/data. Sections of suites that are not run stay as they
-are.
+The page is docs/fidelity.md unless `--out` names another. The data are in SLOTSTEP_DATA, or else in ../shared/data.
+Sections of suites that are not run are kept.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ SUITES: Mapping[str, tuple[str, Callable[[Path], str]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the suites that are named, all without."""
+    """Run the named suites; without names, all."""
     about = "Predictions against measured runs."
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fidelity", description=about)
     parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="which; all if none is named")

@@ -3,12 +3,12 @@
     python -m benchmarks.fidelity.closed_loop DATA
 
 Llama-3.1-8B; prompts and outputs of one length each, 42 rows. Nothing is fitted: the profile is made of kernel times,
-the engine has its documented defaults (8,192 tokens a step, no prompt cut in pieces) and a slot for every client. How
-many requests were measured is not stated: each client sends ROUNDS. The measured times to first token are not
-compared: they do not rise with the concurrency, and nobody says how they were taken.
+the engine has its documented defaults (8,192 tokens a step, whole prompts) and a slot for every client. The number of
+measured requests is not stated: each client sends ROUNDS. The measured times to first token are not compared: they do
+not rise with the concurrency, and how they were measured is not stated.
 
-The same runs on 1, 2, 4 and 8 H100s are predicted from shapes alone besides, at the stated efficiencies, without a
-host term and with one of HOST, of the size that fits of vLLM's serving logs on an H100 give; none is fitted here.
+The same runs on 1, 2, 4 and 8 H100s are also predicted from shapes alone, at the stated efficiencies, without a host
+term and with one of HOST, the size that fits to vLLM's serving logs on an H100 give; none is fitted here.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ HOST = "0.8ms"
 
 
 def measured(data: Path, devices: int = 1) -> pd.DataFrame:
-    """The rows of so many H100s."""
+    """The measured rows of this number of H100s."""
     found = pd.read_csv(data / FILE)
     return found[(found["system"] == "h100_sxm") & (found["tp_size"] == devices)].reset_index(drop=True)
 
 
 def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = SHIPPED) -> float:
-    """Mean TPOT, seconds, of so many clients that each send the next request when the last has ended."""
+    """Mean TPOT, seconds, of clients that each send the next request when the last has ended."""
     request = {"prompt": prompt, "output": output}
     scenario = slotstep.parse(
         {
@@ -51,11 +51,11 @@ def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = 
             "cost": cost,
         }
     )
-    return float(scenario.run().requests["tpot_s"].mean())
+    return float(slotstep.run(scenario).requests["tpot_s"].mean())
 
 
 def decode_alone(prompt: int, output: int, clients: int) -> float:
-    """Seconds of a decode step of all clients at their mean context: what the decode table alone would say."""
+    """Seconds of a decode step of all clients at their mean context: the prediction of the decode table alone."""
     shape = Shape()
     shape.decodes, shape.context = clients, clients * (prompt + output // 2)
     return named(PROFILE).cost().step(shape) / 1e9
@@ -78,7 +78,7 @@ def cases(table: pd.DataFrame) -> list[tuple[int, int, int, float]]:
 
 
 def by_concurrency(data: Path, made: Sequence[Row]) -> pd.DataFrame:
-    """The errors at each concurrency: simulated, and what the decode table alone would miss."""
+    """The errors at each concurrency: of the simulation, and of the decode table alone."""
     table = measured(data)
     found = pd.DataFrame(
         {

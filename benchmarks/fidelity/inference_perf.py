@@ -2,12 +2,12 @@
 
     python -m benchmarks.fidelity.inference_perf DATA
 
-And by transfer: the coefficients of Qwen3-14B (`benchmarks.fidelity.tenants`) carried by shape to Llama-2-7B on the
+And by transfer: the coefficients of Qwen3-14B (`benchmarks.fidelity.tenants`) rescaled by shape to Llama-2-7B on the
 same GPU, with only the host term fitted, on the codegen run. Overloaded runs (reasoning) are predicted too.
 
-The logs name no prompts, but tell them: lengths repeat with a period of 100, and after 100 requests the time to
-first token falls at once (`first_round`). The client sent the same 100 prompts again and again, and the engine, which
-caches prefixes unless told otherwise, computed each of them once. So the n-th request has the prompt n modulo 100.
+The logs do not contain the prompts, but imply them: lengths repeat with a period of 100, and after 100 requests the
+time to first token drops (`first_round`). The client sent the same 100 prompts again and again, and the engine, which
+caches prefixes by default, computed each of them once. So the n-th request has the prompt n modulo 100.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import numpy as np
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table, part_of
 from calibrate.fit.from_log import LogFit, fit
-from calibrate.fit.prior import prior
+from calibrate.fit.initial import prior
 from calibrate.fit.rescale import carried
 from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import named
 from sim.cost.forms import Roofline
 from slotstep.validation import measured_runs
 from slotstep.validation.measured_runs import Run
-from slotstep.validation.validation import held
+from slotstep.validation.validation import compared_run
 
 SUITE = "inference-perf, vLLM on H100"
 TRANSFER = "transfer by shape, Qwen3-14B to Llama-2-7B"
@@ -67,7 +67,7 @@ def runs(data: Path) -> dict[str, list[Run]]:
 
 
 def again(run: Run, after: int) -> float:
-    """The share of requests whose prompt is as long as that of the one so many places before."""
+    """The share of requests whose prompt is as long as that of the one `after` places before."""
     lengths = np.array([request.prompt for request in run.made.requests])
     return float((lengths[:-after] == lengths[after:]).mean())
 
@@ -79,7 +79,7 @@ def first_round(run: Run) -> tuple[float, float]:
 
 
 def evidence(of_all: Sequence[Run]) -> str:
-    """A line per run that is not overloaded: how the log tells that prompts came again."""
+    """A line per run that is not overloaded: the evidence in its log that prompts repeat."""
     heads = f"| run | as long as {PROMPTS} places before | median TTFT of requests 51 to 100 | 101 to 150 |"
     lines = f"{heads}\n|---|---:|---:|---:|\n"
     for run in of_all:
@@ -91,7 +91,7 @@ def evidence(of_all: Sequence[Run]) -> str:
 
 def fitted(model: str, of_model: Sequence[Run]) -> LogFit:
     """The fit to two parts of the model's codegen run."""
-    known = prior(anatomy(model), DEVICES["h100-sxm"], tensor_parallel=MODELS[model])
+    known = prior(architecture(model), DEVICES["h100-sxm"], tensor_parallel=MODELS[model])
     (run,) = (run for run in of_model if FITTED_ON in run.name)
     return fit([part_of(run, *part) for part in PARTS], start=known.start, within=known.within, draws=50)
 
@@ -100,7 +100,7 @@ def to_llama() -> Roofline:
     """Qwen3-14B's coefficients at Llama-2-7B's shape."""
     cost = named(PROFILE).cost()
     assert isinstance(cost, Roofline)
-    return carried(cost, anatomy("qwen3-14b"), anatomy("llama-2-7b"))
+    return carried(cost, architecture("qwen3-14b"), architecture("llama-2-7b"))
 
 
 def transferred(of_model: Sequence[Run], start: Roofline) -> LogFit:
@@ -124,7 +124,7 @@ def predictions(
 
 
 def survivors(of_model: Sequence[Run], found: LogFit) -> str:
-    """How many requests timed out in the overloaded runs, measured and predicted."""
+    """Requests that timed out in the overloaded runs, measured and predicted."""
     lines = ""
     for run in of_model:
         if OVERLOADED in run.name:
@@ -142,7 +142,7 @@ def survivors(of_model: Sequence[Run], found: LogFit) -> str:
 
 def by_stage(run: Run, found: LogFit) -> str:
     """The mean E2E of the requests of a run's first ten minutes and of the others, which came at another rate."""
-    pairs = held(run.at(found.cost, found.delay)).pairs
+    pairs = compared_run(run.at(found.cost, found.delay)).pairs
     begun = {request.id: request.arrival / 1e9 for request in run.made.requests}
     early = pairs["id"].map(begun) < STAGE_S
     lines = ""
@@ -153,7 +153,7 @@ def by_stage(run: Run, found: LogFit) -> str:
 
 
 def terms(found: LogFit) -> str:
-    """The fitted terms in one line, and where 90% of samples of the requests would have put them."""
+    """The fitted terms with their 90% intervals, in one line."""
     each = [
         f"{name} {getattr(found.cost, name, found.delay):.4g} ns ({low:.4g} to {high:.4g})"
         for name, (low, high) in found.intervals.items()

@@ -3,8 +3,8 @@
     python -m benchmarks.fidelity.operators DATA
 
 Four predictions of each run: the operators and the engine's preset alone, and that with mixed steps taken as sums;
-with the sizes of the graphs that the engine captured, as its configuration logs them; and with a host term besides,
-found on the *other* GPU's run. None uses anything of the run it predicts but its requests and the engine's arguments.
+with the capture sizes that the engine's configuration logs; and with a host term, fitted on the *other* GPU's run.
+None uses anything of the predicted run but its requests and the engine's arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GRAPHS = [1, 2, 4, *range(8, 257, 8), *range(272, 513, 16)]
 
 @dataclass(frozen=True)
 class Measured:
-    """A run: its folder, the profile of its GPU, the engine's arguments, captured graphs (None: not logged)."""
+    """A run: its folder, the profile of its GPU, the engine's arguments, capture sizes (None: not logged)."""
 
     folder: str
     profile: str
@@ -80,7 +80,7 @@ def scenario(
 
 
 def as_sums(run: Measured) -> str:
-    """The text of the run's profile without what decodes cost beside a chunk: mixed steps as sums."""
+    """The text of the run's profile without the interaction of decodes and chunks: mixed steps as sums."""
     profile = named(run.profile)
     content = dict(profile.content)
     content["curve"] = {
@@ -90,7 +90,7 @@ def as_sums(run: Measured) -> str:
 
 
 def measurements(data: Path, run: Measured) -> pd.DataFrame:
-    """What was measured, in the order of the workload: latencies count from queue entry."""
+    """The measured requests, in the order of the workload: latencies count from queue entry."""
     found = load(data / FOLDER / run.folder / "requests.jsonl", "llmservingsim-log").measurements
     assert found is not None
     number = found["id"].str.rsplit("-", n=1).str[1].astype(int)
@@ -103,7 +103,7 @@ def predicted(result: Result) -> dict[str, list[float]]:
 
 
 def rows(data: Path) -> list[Row]:
-    """Every prediction of every run beside what was measured."""
+    """Every prediction of every run beside the measurement."""
     made = []
     hosts = {run.folder: best_host(data, run) for run in RUNS}
     for run in RUNS:
@@ -114,14 +114,14 @@ def rows(data: Path) -> list[Row]:
         gpu = run.folder.partition("__")[0]
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "sums.yaml").write_text(as_sums(run))
-            sums = scenario(data, run, profile=f"{folder}/sums.yaml").run()
+            sums = slotstep.run(scenario(data, run, profile=f"{folder}/sums.yaml"))
         made += compared(SUITE, f"{gpu}, mixed steps as sums", measured, predicted(sums))
         for what, settings, fitted in (
             ("operators alone", {}, ""),
             ("and graphs", {"graphs": True}, ""),
             ("and host", {"graphs": True, "host_ms": host}, f"host {host} ms, on {other.partition('__')[0]}"),
         ):
-            result = scenario(data, run, **settings).run()
+            result = slotstep.run(scenario(data, run, **settings))
             made += compared(SUITE, f"{gpu}, {what}", measured, predicted(result), fitted)
     return made
 
@@ -131,7 +131,7 @@ def best_host(data: Path, run: Measured) -> float:
     measured = float(measurements(data, run)["e2e_s"].mean())
     errors = []
     for host in HOSTS_MS:
-        predicted_s = float(scenario(data, run, host, graphs=True).run().requests["e2e_s"].mean())
+        predicted_s = float(slotstep.run(scenario(data, run, host, graphs=True)).requests["e2e_s"].mean())
         errors.append((abs(predicted_s - measured), host))
     return min(errors)[1]
 
@@ -155,12 +155,12 @@ def load_by_second(data: Path, run: Measured, result: Result) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Print the table, and how long a run takes."""
+    """Print the table, and the CPU time of a simulation."""
     data = Path(sys.argv[1])
     print(markdown(rows(data)))
     for run in RUNS:
         began = time.process_time()
-        result = scenario(data, run).run()
+        result = slotstep.run(scenario(data, run))
         print(f"{run.folder}: simulated in {time.process_time() - began:.2f} s of CPU time")
         series = load_by_second(data, run, result)
         gap = (series["running"] - series["simulated_running"]).abs().mean()

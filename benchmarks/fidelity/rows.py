@@ -1,4 +1,4 @@
-"""A prediction beside what was measured: one row for one statistic of one metric of one run."""
+"""A prediction beside the measurement: one row for one statistic of one metric of one run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATISTICS = ("mean", "p50", "p99")
 class Row:
     """suite, run, metric and statistic name it; `measured` and `predicted` are in one unit, seconds for latencies.
 
-    fitted  what of the prediction was fitted on measured runs, in words; empty: nothing was
+    fitted  the part of the prediction that was fitted on measured runs, in words; empty: nothing was
     """
 
     suite: str
@@ -33,7 +33,7 @@ class Row:
 
 
 def statistics(values: Iterable[float]) -> dict[str, float]:
-    """Mean, p50 and p99 of what is not NaN; percentiles interpolate linearly."""
+    """Mean, p50 and p99 of the values that are not NaN; percentiles interpolate linearly."""
     known = np.array([value for value in values if not isnan(value)], np.float64)
     return {
         "mean": float(known.mean()),

@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.fidelity.rows import Row
-from calibrate.fit.measured_run import Cell
+from calibrate.fit.measured_run import MeasuredRun
 from sim.cost.forms import Curve
 from slotstep.validation.measured_runs import Run
 from slotstep.validation.provenance import coefficients
-from slotstep.validation.validation import held
+from slotstep.validation.validation import compared_run
 
 ENGINES = Path(__file__).parent / "engines"
 
@@ -32,14 +32,14 @@ def judge(
     suite: str, run: Run, part: str, cost: Curve, delay: int, bounds: Mapping[tuple[str, str], float], fitted: str
 ) -> Judged:
     """A run predicted whole at a cost, every metric by itself, and the bounds (metric, statistic) that it misses."""
-    found = held(run.at(cost, delay)).content
+    found = compared_run(run.at(cost, delay)).content
     rows = [
         Row(suite, run.name, metric, statistic, of[statistic]["measured"], of[statistic]["predicted"], fitted)
         for metric, of in found["metrics"].items()
         for statistic in ("mean", "p50", "p99")
     ]
-    pace = found["requests_per_s"]
-    rows.append(Row(suite, run.name, "throughput", "1/s", pace["measured"], pace["predicted"], fitted))
+    rate = found["requests_per_s"]
+    rows.append(Row(suite, run.name, "throughput", "1/s", rate["measured"], rate["predicted"], fitted))
     errors = {(row.metric, row.statistic): row.error for row in rows}
     misses = tuple(
         f"{metric.removesuffix('_s')} {statistic} {errors[metric, statistic]:+.1%}"
@@ -58,8 +58,8 @@ def judged_table(judged: Sequence[Judged], columns: Sequence[tuple[str, str]]) -
     lines = ["| run | | " + " | ".join(heads) + " | misses |", "|---|---|" + "---:|" * len(columns) + "---|"]
     for each in judged:
         errors = {(row.metric, row.statistic): row.error for row in each.rows}
-        cells = [f"{errors[column]:+.1%}" if column in errors else "" for column in columns]
-        lines.append(f"| {each.run} | {each.part} | " + " | ".join(cells) + f" | {', '.join(each.misses)} |")
+        errors_shown = [f"{errors[column]:+.1%}" if column in errors else "" for column in columns]
+        lines.append(f"| {each.run} | {each.part} | " + " | ".join(errors_shown) + f" | {', '.join(each.misses)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -77,11 +77,11 @@ def amplified(of: Sequence[Run], judged: Sequence[Judged], cost: Curve, delay: i
     return lines
 
 
-def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> Cell:
-    """The requests of a run that were sent between two instants, by themselves, as a cell to fit.
+def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> MeasuredRun:
+    """The requests of a run that were sent between two instants, as a measured run to fit.
 
-    The engine is taken to be empty when the part begins; the first `unjudged` requests fill its cache and are not
-    compared, and neither are the last of it (`Cell.settled`).
+    The engine is assumed empty when the part begins; the first `unjudged` requests fill its cache and are not
+    compared, and neither are the last of it (`MeasuredRun.settled`).
     """
     arrivals = pd.Series([request.arrival for request in run.made.requests])
     chosen = (arrivals >= start_s * 1e9) & (arrivals < end_s * 1e9)
@@ -95,5 +95,5 @@ def part_of(run: Run, start_s: float, end_s: float, unjudged: int = 0) -> Cell:
     frame = run.frame[run.frame["id"].isin(rank)]
     frame = frame.assign(rank=frame["id"].map(rank))
     frame = frame[frame["rank"] >= unjudged]
-    cell = replace(run, made=replace(run.made, requests=asked), frame=frame).cell()
-    return replace(cell, name=f"{run.name}, {start_s:g} to {end_s:g} s")
+    part = replace(run, made=replace(run.made, requests=asked), frame=frame).for_fit()
+    return replace(part, name=f"{run.name}, {start_s:g} to {end_s:g} s")

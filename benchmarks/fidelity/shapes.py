@@ -2,7 +2,7 @@
 
     python -m benchmarks.fidelity.shapes
 
-Steps of Llama-3.1-8B in bfloat16. Errors are of the shapes; shares of the data sheet are what the profiles come to.
+Steps of Llama-3.1-8B in bfloat16. Errors are of the shapes; shares of the data sheet are those of the profiles.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 
 from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import from_shapes
 from calibrate.profiles.profile import named
 from sim.cost.forms import Shape
@@ -43,13 +43,13 @@ def steps() -> dict[str, list[Shape]]:
 
 def errors(profile: str, device: str) -> dict[str, list[float]]:
     """Relative errors of the shapes' step against the profile's, by kind of step."""
-    measured, made = named(profile).cost(), from_shapes(anatomy(MODEL), DEVICES[device], date="now").cost()
+    measured, made = named(profile).cost(), from_shapes(architecture(MODEL), DEVICES[device], date="now").cost()
     return {kind: [made.step(each) / measured.step(each) - 1 for each in these] for kind, these in steps().items()}
 
 
 def attained(profile: str, device: str) -> tuple[float, float]:
     """Shares of the data sheet: bandwidth in a decode step of one sequence, rate in a prompt of 2,048 tokens."""
-    cost, model, sheet = named(profile).cost(), anatomy(MODEL), DEVICES[device]
+    cost, model, sheet = named(profile).cost(), architecture(MODEL), DEVICES[device]
     one, prompt = Shape(), Shape()
     one.decodes = 1
     prompt.add_chunk(0, 2048)

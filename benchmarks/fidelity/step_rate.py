@@ -1,10 +1,10 @@
-"""How long single steps of a measured run took, from its requests alone, beside what its profile says of such steps.
+"""Durations of single steps of a measured run, from its requests alone, beside those of its profile.
 
     python -m benchmarks.fidelity.step_rate DATA
 
 At the end of a run no prompt is left and every step gives each request one token, so two requests that end one after
-the other are a whole number of steps apart. A few steps leave no doubt which number: the time between, over the step
-that the profile expects, is rounded. Counted back from the last token, the context of every request is then known.
+the other are a whole number of steps apart. For a few steps that number is certain: the time between, over the step
+that the profile predicts, is rounded. Counted back from the last token, the context of every request is then known.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.fidelity.operators import RUNS, Measured, measurements
+from calibrate.arrays import Floats
 from calibrate.profiles.profile import named
 from sim.cost.forms import Curve, Shape
 
-Floats = npt.NDArray[np.float64]
-
 SAME_S = 0.003
-"""Requests that end so near to each other ended in one step."""
+"""Requests that end within this time of each other ended in one step."""
 SURE = 12
-"""Steps between two ends that are counted without doubt: one more or less would change a step by a twelfth."""
+"""Steps between two ends that are counted with certainty: one more or less would change a step by a twelfth."""
 
 
 def ends(last: Floats) -> Floats:
-    """The instants at which requests end, in order, each once."""
+    """The instants at which requests end, sorted, each once."""
     sorted_ends = np.sort(last)
     return sorted_ends[np.diff(sorted_ends, prepend=-np.inf) > SAME_S]
 
@@ -42,9 +40,9 @@ def batch(decodes: int, context: int, longest: int) -> Shape:
 
 
 def counted(first: Floats, last: Floats, total: Floats, cost: Curve) -> pd.DataFrame:
-    """What lies between two ends after the last first token: steps, sequences, contexts, ms of a step, and by `cost`.
+    """Intervals between ends after the last first token: steps, sequences, contexts, ms of a step, and by `cost`.
 
-    Contexts, and what a step costs, are those of the last of the steps: it reads all but the last two tokens.
+    Contexts and costs are those of the last of the steps, which reads all but the last two tokens.
 
     first, last, total   seconds of the first and last token of each request, and its tokens, prompt and output
     """
@@ -79,7 +77,7 @@ def counted(first: Floats, last: Floats, total: Floats, cost: Curve) -> pd.DataF
 
 
 def decode_steps(data: Path, run: Measured) -> pd.DataFrame:
-    """The steps of a run after its last first token, where a few of them are between two ends."""
+    """The steps of a run after its last first token, where at most SURE of them are between two ends."""
     found = measurements(data, run)
     began = found["queued_ns"].min()
     first, last = (((found[name] - began) / 1e9).to_numpy(np.float64) for name in ("first_ns", "last_ns"))

@@ -1,8 +1,8 @@
-"""vLLM 0.23.0 on one H100, Qwen3-14B, tenants at several rates: fitted on three cells, every other one predicted.
+"""vLLM 0.23.0 on one H100, Qwen3-14B, tenants at several rates: fitted on three runs, every other one predicted.
 
     python -m benchmarks.fidelity.tenants DATA [PROFILE.yaml]
 
-With a second argument the profile that is shipped is written there.
+With a second argument the shipped profile is written there.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, judged_table
 from calibrate.fit.from_log import LogFit, fit
-from calibrate.fit.prior import prior
+from calibrate.fit.initial import prior
 from calibrate.fit.rescale import Attained, attained
-from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.hardware.devices import DEVICES, GIB
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import Profile, profile
 from sim.cost.forms import Curve, Roofline
 from slotstep.validation import measured_runs
@@ -38,32 +38,32 @@ COLUMNS = (
 
 
 def runs(data: Path) -> list[Run]:
-    """All cells."""
+    """All runs."""
     files = sorted((data / FOLDER).glob("*.trace.csv.gz"))
     return measured_runs.runs(files, ENGINES / "h100-tenants.yaml")
 
 
-def fitted(cells: Sequence[Run]) -> LogFit:
-    """The fit to the three cells; it sees nothing of the others."""
-    known = prior(anatomy("qwen3-14b"), DEVICES["h100-sxm"])
-    used = [run.cell() for run in cells if run.name in FITTED]
+def fitted(every: Sequence[Run]) -> LogFit:
+    """The fit to three of the runs; it uses nothing of the others."""
+    known = prior(architecture("qwen3-14b"), DEVICES["h100-sxm"])
+    used = [run.for_fit() for run in every if run.name in FITTED]
     return fit(used, start=known.start, within=known.within, draws=100)
 
 
-def predictions(cells: Sequence[Run], found: LogFit) -> list[Judged]:
-    """Every cell, predicted whole."""
+def predictions(every: Sequence[Run], found: LogFit) -> list[Judged]:
+    """Every run, predicted whole."""
     return [
         judge(
             SUITE, run, "fitted" if run.name in FITTED else "held out", found.cost, found.delay, BOUNDS, "three cells"
         )
-        for run in cells
+        for run in every
     ]
 
 
 def physical(cost: Curve) -> list[Attained]:
     """The coefficients as bandwidths and rates of this model on this device."""
     assert isinstance(cost, Roofline)
-    return attained(cost, anatomy("qwen3-14b"), DEVICES["h100-sxm"])
+    return attained(cost, architecture("qwen3-14b"), DEVICES["h100-sxm"])
 
 
 def rates_table(found: LogFit) -> str:
@@ -87,7 +87,7 @@ def rates_table(found: LogFit) -> str:
 
 
 def shipped(found: LogFit, judged: Sequence[Judged]) -> Profile:
-    """The profile of the fit; residuals are mean sizes of relative errors over the cells."""
+    """The profile of the fit; residuals are mean sizes of relative errors over the runs."""
     residuals = {
         f"{part.replace(' ', '_')}_{metric.removesuffix('_s')}_{statistic}": mean(
             [abs(row.error) for each in judged if each.part == part for row in each.rows
@@ -100,9 +100,12 @@ def shipped(found: LogFit, judged: Sequence[Judged]) -> Profile:
         {"roofline": coefficients(found.cost)},
         name=NAME,
         device="H100 SXM",
-        memory=80 * 2**30,
+        memory=80 * GIB,
         software={"vllm": "0.23.0"},
-        model={"name": "qwen3-14b", **{k: v for k, v in anatomy("qwen3-14b").described().items() if k != "name"}},
+        model={
+            "name": "qwen3-14b",
+            **{k: v for k, v in architecture("qwen3-14b").described().items() if k != "name"},
+        },
         dtype="bfloat16",
         tensor_parallel=1,
         page_size=16,
@@ -126,15 +129,15 @@ def shipped(found: LogFit, judged: Sequence[Judged]) -> Profile:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean of values that are there."""
+    """The mean of the values."""
     return sum(values) / len(values)
 
 
 def report(data: Path) -> tuple[str, LogFit, list[Judged]]:
     """The section of docs/fidelity.md, the fit, and every prediction."""
-    cells = runs(data)
-    found = fitted(cells)
-    judged = predictions(cells, found)
+    every = runs(data)
+    found = fitted(every)
+    judged = predictions(every, found)
     unseen = [each for each in judged if each.part == "held out"]
     met = sum(not each.misses for each in unseen)
     text = (
@@ -144,7 +147,7 @@ def report(data: Path) -> tuple[str, LogFit, list[Judged]]:
         f"{met} of {len(unseen)} unseen cells are within all of them.\n\n{judged_table(judged, COLUMNS)}\n"
         f"{rates_table(found)}\n" + "".join(f"- {line}\n" for line in found.lines())
     )
-    return text + amplified(cells, judged, found.cost, found.delay), found, judged
+    return text + amplified(every, judged, found.cost, found.delay), found, judged
 
 
 def main() -> None:

@@ -1,12 +1,11 @@
 """vLLM 0.32.0 on a CPU: a cost fitted to the steps at 2 requests/s, the runs at 4 and 8 requests/s predicted.
 
-The cost is a sum, as the notes of the measurement have it; what a roofline would have given is shown beside it.
-
     python -m benchmarks.fidelity.vllm_cpu DATA
 
-The host was shared, so that its clock is stretched by others; what counts is the worker's CPU time. Arrivals and
-tokens are set on that clock: within a step it runs as the CPU did, between two steps without anything to do it runs
-as the wall's, and the short gaps between the steps of a busy engine are left out, as in the steps' CPU time.
+The cost is a sum, as the notes of the measurement state; a roofline's predictions are shown beside it. The host was
+shared, so its wall clock is stretched by other load; the worker's CPU time is not. Arrivals and tokens are converted
+to that clock: within a step it runs as the CPU did, between two steps without work it runs as the wall clock, and the
+short gaps between the steps of a busy engine are left out, as in the steps' CPU time.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 import slotstep
 from benchmarks.fidelity.rows import Row, compared, markdown
+from calibrate.arrays import Floats
 from calibrate.fit.from_steps import StepFit, fit
 from sim.cost.forms import Curve
 from slotstep.runs.result import Result
@@ -37,13 +37,11 @@ FITTED = "2:60:31"
 ENGINE = {"preset": "vllm", "slots": 16, "token_budget": 256, "page_size": 32, "num_gpu_blocks": 161,
           "max_model_len": 2048, "async_scheduling": False}  # fmt: skip
 FORM = "affine"
-"""As the notes of the measurement have it: one thread adds arithmetic to the pass over the weights, it hides none."""
+"""As the notes of the measurement state: one thread adds arithmetic to the weight pass, without overlap."""
 FORMS = {FORM: "a sum", "roofline": "a roofline"}
 METRICS = ("ttft_s", "tpot_s", "e2e_s")
 BUSY_GAP_S = 0.005
-"""A pause between two steps shorter than this is the engine's own, not the want of requests."""
-
-Floats = NDArray[np.float64]
+"""A pause between two steps shorter than this is the engine's own, not a lack of requests."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +102,9 @@ def fitted(steps: pd.DataFrame, form: str = FORM) -> StepFit:
 
 @dataclass(frozen=True)
 class Prediction:
-    """All runs on the clock of CPU time, by arrival: `whose` each request is, both sides, and the simulation.
+    """All runs on the clock of CPU time, by arrival: the run of each request (`whose`), both sides, the simulation.
 
-    One engine served the runs one after the other, and its prefix cache went on: so does the simulated one.
+    One engine served the runs one after the other and kept its prefix cache; the simulated one does the same.
     """
 
     whose: NDArray[np.str_]
@@ -142,11 +140,11 @@ def predicted(data: Path, on: Clock, cost: Curve, form: str = FORM) -> Predictio
     ]
     terms = {name: f"{value}ns" for name, value in coefficients(cost).items()}
     scenario = slotstep.parse({"workload": {"requests": requests}, "engine": ENGINE, "cost": {form: terms}})
-    return Prediction(np.array([each["run"] for each in asked]), measured, scenario.run())
+    return Prediction(np.array([each["run"] for each in asked]), measured, slotstep.run(scenario))
 
 
 def work(steps: pd.DataFrame, found: Prediction, form: str) -> str:
-    """Steps and busy seconds of each run, measured and simulated at a cost of a form, and how long requests came."""
+    """Steps and busy seconds of each run, measured and simulated at a cost of a form, and its seconds of arrivals."""
     lines = (
         "\n| run | steps | simulated | busy s | simulated | requests came for s |\n|---|---:|---:|---:|---:|---:|\n"
     )
@@ -170,7 +168,7 @@ def rows(data: Path) -> list[Row]:
 
 
 def report(data: Path) -> tuple[str, list[Row]]:
-    """How much both engines did, and the latencies of every run at the cost of the steps of the first."""
+    """The work of both engines, and the latencies of every run at the cost of the steps of the first."""
     steps, ends = steps_of(data)
     told, made = "", list[Row]()
     for form in FORMS:

@@ -1,7 +1,7 @@
 """From the parts of a step to a table of whole steps: the dense part by tokens, attention as lines.
 
-Decodes and chunks are fitted apart, and decodes beside a chunk once more: their kernels differ, and one fit of all is
-wrong for each. Every fit is non-negative and minimises errors relative to the whole step. Knows no file.
+Decodes, chunks, and decodes beside a chunk are fitted separately: their kernels differ, and one fit of all is wrong
+for each. Every fit is non-negative and minimises errors relative to the whole step. Reads no file.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression, nnls
 
 from calibrate.compose.operators import ALL_REDUCE, Operators
-from calibrate.hardware.memory_plan import sized
-from calibrate.models.architecture import Anatomy
+from calibrate.models.architecture import Architecture, dtype_bytes
 from calibrate.profiles.analytic import Efficiency, all_reduces_ns
 from calibrate.profiles.profile import Profile, profile
 from sim.cost.forms import Shape
@@ -113,14 +112,16 @@ def beside(rows: pd.DataFrame, rest: pd.Series[float], weight: pd.Series[float])
 
 
 def alone_in_a_block(rows: pd.DataFrame, weight: pd.Series[float]) -> float:
-    """What one more position of one sequence costs that nobody helps to read.
+    """Nanoseconds of one more position of a long context that one block reads alone.
 
-    Beside a chunk no context is split, so that one decode and the smallest chunk, at its earliest start, show it.
+    Beside a chunk no context is split, so steps of one decode and the smallest chunk, at its earliest start, give it.
     Raises ValueError if no such steps were measured.
     """
     found = rows[rows["decodes"] == 1]
     if found.empty:
-        raise ValueError("attention: no step of a chunk and one decode; expected some, to know what a long one costs")
+        raise ValueError(
+            "attention: no step of a chunk and one decode; expected some, to derive the cost of a long one"
+        )
     smallest = found[(found["chunk"] == found["chunk"].min()) & (found["start"] == found["start"].min())]
     return float(lines(smallest, weight, "decodes", "context")["per_position"][0])
 
@@ -205,8 +206,8 @@ def rounded(content: dict[str, Any]) -> dict[str, Any]:
     return float(f"{content:.6g}") if isinstance(content, float) else content
 
 
-def with_all_reduces(operators: Operators, model: Anatomy, devices: int, link: float, size: int) -> Operators:
-    """The operators with two all-reduces a layer, as shapes have it: over a link of so many bytes/s, not measured."""
+def with_all_reduces(operators: Operators, model: Architecture, devices: int, link: float, size: int) -> Operators:
+    """The operators with two all-reduces a layer added, computed from shapes: a ring over `link` bytes/s."""
     efficiency = Efficiency()
     tokens = operators.dense["tokens"].tolist()
     more = [all_reduces_ns(model, link, count, size, efficiency, devices) for count in tokens]
@@ -217,20 +218,20 @@ def with_all_reduces(operators: Operators, model: Anatomy, devices: int, link: f
 
 def composed_profile(
     operators: Operators,
-    model: Anatomy,
+    model: Architecture,
     *,
     name: str = "profile",
     link: float | None = None,
     multiprocessors: int | None = None,
     **about: Any,
 ) -> Profile:
-    """A profile of the table of whole steps made of these operators; `about` is what it says of itself besides.
+    """A profile of the table of whole steps made of these operators; `about` has its remaining keys.
 
-    `link`: bytes/s between the devices, for all-reduces, which no layout has; None: they stay missing.
-    `multiprocessors`: of a device; with them, what a long sequence among short ones costs is derived. Raises
-    ValueError as `compose`, and for what no profile can say.
+    `link`: bytes/s between the devices, for the all-reduces, which no layout has; None: they stay missing.
+    `multiprocessors`: of a device; with it the cost of a long sequence among short ones is derived. Raises ValueError
+    as `compose`, and for keys that a profile does not have.
     """
-    devices, size = int(about["tensor_parallel"]), sized(model.activation_dtype(str(about["dtype"])))
+    devices, size = int(about["tensor_parallel"]), dtype_bytes(model.activation_dtype(str(about["dtype"])))
     if link is not None and devices > 1:
         operators = with_all_reduces(operators, model, devices, link, size)
     heads = max(1, model.kv_heads // devices)

@@ -4,8 +4,8 @@
                     layout has layers.csv (nanoseconds) and an attention.csv in Vidur's columns
     Vidur           mlp.csv, and attention.csv (milliseconds), both by the number of devices
 
-Files may be gzipped. Every operator has to be known by name, with how often a step runs it: none is left out in
-silence. Knows the published columns; fits nothing (`calibrate.compose.compose` does).
+Files may be gzipped. Every operator has to be listed here with how often a step runs it; an unknown one is an error.
+Fits nothing (`calibrate.compose.compose` does).
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from calibrate.models.architecture import Anatomy
-
-Floats = npt.NDArray[np.float64]
+from calibrate.arrays import Floats
+from calibrate.models.architecture import Architecture
 
 ALL_REDUCE = "all-reduces between the devices"
 LAYER, STEP, SEQUENCE = "a layer", "a step", "a sequence"
@@ -67,11 +65,11 @@ VIDUR: Mapping[str, tuple[str, int]] = {
 class Operators:
     """A step's parts, in nanoseconds of all layers together.
 
-    layout     whose layout it is
+    layout     the name of the layout
     dense      columns tokens, ns
     sequences  columns sequences, ns; empty if the layout has none
     attention  columns chunk, start, decodes, context (of each decode), ns
-    missing    parts of a step that the layout has not
+    missing    parts of a step that the layout does not have
     """
 
     layout: str
@@ -81,11 +79,11 @@ class Operators:
     missing: tuple[str, ...]
 
 
-def read(folder: Path, model: Anatomy, tensor_parallel: int = 1, attention: Path | None = None) -> Operators:
-    """The operators in a folder of one of the layouts, of a model with so many layers.
+def read(folder: Path, model: Architecture, tensor_parallel: int = 1, attention: Path | None = None) -> Operators:
+    """The operators of a model in a folder of one of the layouts.
 
-    `attention` is a file to take instead of the folder's own. Raises ValueError, naming the file, for a folder of
-    no known layout, for a file that has not the columns, and for an operator that is not known.
+    `attention` is a file to read instead of the folder's own. Raises ValueError, with the file, for a folder of no
+    known layout, for a file without the columns, and for an unknown operator.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -98,7 +96,9 @@ def read(folder: Path, model: Anatomy, tensor_parallel: int = 1, attention: Path
     raise ValueError(f"{folder}: found none of dense.csv, layers.csv and mlp.csv, plain or gzipped")
 
 
-def llmservingsim(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
+def llmservingsim(
+    folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None = None
+) -> Operators:
     """LLMServingSim's layout."""
     dense = summed(folder, "dense", LLMSERVINGSIM, model, "layer", "tokens", "time_us", 1e3)
     if model.experts:
@@ -123,7 +123,9 @@ def llmservingsim(folder: Path, model: Anatomy, tensor_parallel: int, attention:
     return Operators("LLMServingSim", dense, sequences, parts, (ALL_REDUCE,) if tensor_parallel > 1 else ())
 
 
-def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
+def llmservingsim_v0(
+    folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None = None
+) -> Operators:
     """LLMServingSim's older layout; its attention has Vidur's columns."""
     names = ("layer_name", "input", "tp_size", "latency(ns)")
     found = load(folder, "layers", names)
@@ -135,7 +137,7 @@ def llmservingsim_v0(folder: Path, model: Anatomy, tensor_parallel: int, attenti
     return Operators("LLMServingSim v0", dense, head.rename(columns={"tokens": "sequences"}), parts, missing)
 
 
-def vidur(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None = None) -> Operators:
+def vidur(folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None = None) -> Operators:
     """Vidur's layout: medians of its operators."""
     names = {f"time_stats.{name}.median": name for name in VIDUR}
     found = load(folder, "mlp", ("num_tokens", "num_tensor_parallel_workers", *names))
@@ -150,7 +152,7 @@ def vidur(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | 
     return Operators("Vidur", dense, pd.DataFrame({"sequences": [], "ns": []}), parts, missing)
 
 
-def vidur_attention(folder: Path, model: Anatomy, tensor_parallel: int, attention: Path | None) -> pd.DataFrame:
+def vidur_attention(folder: Path, model: Architecture, tensor_parallel: int, attention: Path | None) -> pd.DataFrame:
     """Attention in Vidur's columns: a prompt's chunk, or decodes, never both."""
     shape = ("num_tensor_parallel_workers", "batch_size", "prefill_chunk_size", "kv_cache_size", "is_prefill")
     stages = ("time_stats.attn_prefill.median", "time_stats.attn_decode.median")
@@ -173,17 +175,17 @@ def summed(
     folder: Path,
     stem: str,
     operators: Mapping[str, tuple[str, int]],
-    model: Anatomy,
+    model: Architecture,
     name: str,
     by: str,
     value: str,
     unit: float,
     once_in: str | None = None,
 ) -> pd.DataFrame:
-    """The operators of a file that a step of so many tokens (or sequences) runs, summed: columns `tokens`, `ns`.
+    """The operators of a file, summed over one step by tokens (or sequences): columns `tokens` (`sequences`), `ns`.
 
-    `once_in`: only those that run once in that; else, of a file with both, those that do not run by sequence.
-    Raises ValueError for an operator that lacks some of the sizes: its sum would be of fewer parts.
+    `once_in`: only the operators that run once in that; None: all, but in a file with both not those that run by
+    sequence. Raises ValueError for an operator that lacks some of the sizes: its sum would have fewer parts.
     """
     found = load(folder, stem, (name, by, value))
     for operator in found[name].unique():
@@ -203,8 +205,8 @@ def summed(
     return pd.DataFrame({column: total.index.to_numpy(), "ns": total.to_numpy()})
 
 
-def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Anatomy) -> Floats:
-    """Nanoseconds of the expert layers for each number of tokens, with the experts that so many touch on average.
+def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Architecture) -> Floats:
+    """Nanoseconds of the expert layers by number of tokens, at the expected number of activated experts.
 
     Linear between the measured numbers of experts, and between the measured numbers of tokens.
     """
@@ -218,7 +220,7 @@ def moe(experts: pd.DataFrame, tokens: pd.Series[int], model: Anatomy) -> Floats
     return np.asarray(np.interp(tokens.to_numpy(np.float64), at, us) * 1e3 * (model.layers - model.dense_layers))
 
 
-def times(operator: tuple[str, int], model: Anatomy) -> int:
+def times(operator: tuple[str, int], model: Architecture) -> int:
     """How often a step runs an operator."""
     once_in, count = operator
     return count * (model.layers if once_in == LAYER else 1)
@@ -232,7 +234,7 @@ def known(operator: str, operators: Mapping[str, tuple[str, int]], file: Path) -
 
 
 def for_devices(found: pd.DataFrame, column: str, devices: int, file: Path) -> pd.DataFrame:
-    """The rows for so many devices; raises ValueError if there are none."""
+    """The rows for this number of devices; raises ValueError if there are none."""
     rows = found[found[column] == devices]
     if rows.empty:
         numbers = ", ".join(str(number) for number in sorted(found[column].unique()))
@@ -246,7 +248,7 @@ def find(folder: Path, stem: str) -> Path | None:
 
 
 def load(folder: Path, stem: str, columns: tuple[str, ...], instead: Path | None = None) -> pd.DataFrame:
-    """A table with at least these columns; raises ValueError, naming the file, if it is missing or has not."""
+    """A table with at least these columns; raises ValueError, with the file, if it or a column is missing."""
     path = instead or find(folder, stem)
     if path is None:
         raise ValueError(f"{folder}: has no {stem}.csv, plain or gzipped; without it no step can be composed")

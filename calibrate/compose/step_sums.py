@@ -1,7 +1,7 @@
-"""Whole steps given as sums by class of operator, in aiconfigurator's terms, to a table of whole steps.
+"""A table of whole steps from steps given as sums by class of operator, in aiconfigurator's terms.
 
 One row a step: `kind` (decode, prefill, or one that begins with mixed), `batch` decodes with `context_len` cached
-positions each, `chunk_prefill_tokens` of a prompt, and `gemm_ms`, `attn_ms`, `other_ms`. Knows no file.
+positions each, `chunk_prefill_tokens` of a prompt, and `gemm_ms`, `attn_ms`, `other_ms`. Reads no file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a measurement to a profile: the curve, how far it is from every point, and how far they are from the floor."""
+"""From a measurement to a profile: the curve, its error at every point, and each point over the roofline bound."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pandas as pd
 
 from calibrate.fit.from_steps import fit as fit_roofline
 from calibrate.fit.table_fit import errors, residuals, tabulate
-from calibrate.hardware.roofline_bound import floor_ns
+from calibrate.hardware.roofline_bound import lower_bound_ns
 from calibrate.measure.frame import by_point, contention, drift_of
 from calibrate.measure.robust import Drift
-from calibrate.models.decoder_shape import ModelShape, RopeScaling
+from calibrate.models.decoder_shape import from_written
 from calibrate.profiles.profile import Profile, profile
 from calibrate.profiles.schema import curve
 
@@ -22,12 +22,17 @@ Form = Literal["table", "roofline"]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted curve and what is to be said of it.
+    """A fitted curve with its errors.
 
     kind, coefficients  of the curve, as a profile holds them
     points              the measured points, with `error` (predicted over measured, less 1) and `over_floor` (measured
-                        over the least it could take; NaN where that is not known)
+                        over the roofline bound; NaN without ceilings)
     residuals           mean and largest error by kind of point
+    drift               of the control point
+    contention          wall time over CPU time, the median; None without CPU time
+    clock               by which the steps were timed
+    skipped             points that the device had no memory for, with the reason
+    ceilings            measured bandwidths and rate of the device; None: not measured
     """
 
     kind: Form
@@ -53,7 +58,7 @@ class Fitted:
         }
 
     def profile(self, about: Mapping[str, Any], name: str, date: str, host_ns: float = 0.0) -> Profile:
-        """The profile, given what the measurement says of where it was made; `host_ns` is added to every step."""
+        """The profile; `about` describes where the measurement was made, `host_ns` is added to every step."""
         clocks = {"device": "device time", "cpu": "CPU time of the computing thread", "wall": "wall time of the call"}
         coefficients = {**self.coefficients, **({"host": host_ns} if host_ns else {})}
         said = ["model", "device", "memory", "driver", "software", "dtype", "page_size"]
@@ -81,25 +86,25 @@ class Fitted:
 
     @property
     def missing(self) -> list[str]:
-        """What a real step pays and the curve has not."""
+        """Costs of a real step that the curve does not include."""
         always = ["copies of swapped pages"]
         return always if self.clock == "wall" else [*always, "what the host does between two steps"]
 
     def told(self) -> list[dict[str, Any]]:
-        """A row for every point, of plain values."""
+        """A row for every point, as YAML holds it."""
         columns = ["name", "held_out", "n", "duration_ns", "mad_ns", "low_ns", "high_ns", "error", "over_floor"]
         rows = self.points[columns].to_dict("records")
-        return [{str(key): plain(value) for key, value in row.items()} for row in rows]
+        return [{str(key): rounded_value(value) for key, value in row.items()} for row in rows]
 
 
 def fit(
     lines: Sequence[dict[str, Any]], about: Mapping[str, Any], form: Form = "table", clock: str | None = None
 ) -> Fitted:
-    """A curve of a measurement's lines. The clock is the CPU's where it was read, else the wall's.
+    """A curve fitted to the lines of a measurement. The clock is the CPU's where it was read, else the wall's.
 
     Where decodes ran as captured graphs (`graphs` in `about`), the curve pads its tokens to their sizes.
 
-    Raises ValueError for a clock that was not read, and for too little to fit.
+    Raises ValueError for a clock that was not read, and for too few points to fit.
     """
     chosen = clock or ("cpu" if contention(lines) is not None else "wall")
     points = by_point(lines, chosen)
@@ -130,24 +135,18 @@ def fit(
 
 
 def over_floor(points: pd.DataFrame, about: Mapping[str, Any], ceilings: Mapping[str, float] | None) -> list[float]:
-    """Measured over the least possible, a point each; NaN without ceilings or the shape of the model."""
+    """Measured time over the roofline bound, one number a point; NaN without ceilings or the shape of the model."""
     if ceilings is None or "shape" not in about:
         return [float("nan")] * len(points)
-    shape = shape_from(about["shape"])
+    shape = from_written(about["shape"])
     return [
-        float(lasts / floor_ns(shape, about["dtype"], point, ceilings))
+        float(lasts / lower_bound_ns(shape, about["dtype"], point, ceilings))
         for point, lasts in zip(points["point"], points["duration_ns"], strict=True)
     ]
 
 
-def shape_from(plain_shape: Mapping[str, Any]) -> ModelShape:
-    """A model's shape from its fields as a journal holds them."""
-    scaling = plain_shape.get("rope_scaling")
-    return ModelShape(**{**plain_shape, "rope_scaling": None if scaling is None else RopeScaling(**scaling)})
-
-
-def plain(value: Any) -> Any:
-    """A value of a frame as YAML takes it; nothing for what is not known, seven digits of what is."""
+def rounded_value(value: Any) -> Any:
+    """A value of a frame as YAML holds it: None for NaN, floats with seven digits."""
     if isinstance(value, float):
         return None if value != value else float(f"{value:.7g}")
     return value

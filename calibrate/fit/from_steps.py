@@ -1,11 +1,10 @@
-"""A roofline, or a plain sum, from a log of steps: relative non-negative least squares.
+"""A roofline, or a sum of terms, from a log of steps: relative non-negative least squares.
 
 All terms of a roofline but one are linear in their coefficients, so for a given crossing (the number of tokens at
 which arithmetic takes as long as the weight pass) the best non-negative coefficients are found exactly; the crossing
-is searched. A sum (`affine`) has no crossing: for machines on which arithmetic does not hide behind the weights.
-Residuals are relative to what was measured, so a step that was stretched by something else (a busy host, a collection
-of garbage) weighs little: the fit leans to undisturbed steps, and plain noise of sigma makes it about sigma^2 low.
-Knows no file.
+is searched. A sum (`affine`) has no crossing: for machines on which arithmetic does not overlap with reading weights.
+Residuals are relative to the measured duration, so a step that something else delayed (a busy host, a garbage
+collection) weighs little: the fit tends to undisturbed steps, and noise of sigma biases it by about -sigma^2.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar, nnls
 
+from calibrate.arrays import Floats
 from calibrate.fit.identifiability import Identified, identify
 from calibrate.fit.step_log import predicted
 from sim.cost.forms import Affine, Roofline
 
-Floats = NDArray[np.float64]
 Cost = Affine | Roofline
 
 BLOCKS = 40
@@ -34,11 +32,12 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class StepFit:
-    """A cost fitted to steps, and how far it can be trusted.
+    """A cost fitted to steps, and its uncertainty.
 
     intervals   5th and 95th percentile of each coefficient over block-bootstrap samples, ns
-    errors      predicted over measured duration, less 1, of each step used
-    held_out    the same of the steps kept back, empty without
+    identified  which of the coefficients the steps determine
+    errors      predicted over measured duration, less 1, of each step used, shape (steps,)
+    held_out    the same of the steps held out; empty: none were
     """
 
     cost: Cost
@@ -120,7 +119,7 @@ class Problem(ABC):
 
     @abstractmethod
     def near(self, crossing: float) -> list[float]:
-        """Crossings that a sample of the steps may have."""
+        """Crossings to try for a bootstrap sample."""
 
     @abstractmethod
     def cost(self, crossing: float, times: Floats | None = None) -> Cost:
@@ -165,7 +164,7 @@ class AsSum(Problem):
         return 1.0
 
     def near(self, crossing: float) -> list[float]:
-        """The same."""
+        """The given one only."""
         return [crossing]
 
     def cost(self, crossing: float, times: Floats | None = None) -> Affine:
@@ -189,9 +188,11 @@ class AsRoofline(Problem):
 
     def design(self, crossing: float) -> Floats:
         """A column for each of `linear`: weights and arithmetic are one, in units of the weight pass."""
-        pace = (1 + (self.tokens / crossing) ** 4) ** 0.25
+        matrix_time = (1 + (self.tokens / crossing) ** 4) ** 0.25
         sequences = self.decodes + self.chunks
-        return np.column_stack([np.ones(len(pace)), pace, self.context, self.chunks, self.work, sequences])
+        return np.column_stack(
+            [np.ones(len(matrix_time)), matrix_time, self.context, self.chunks, self.work, sequences]
+        )
 
     def crossing(self) -> float:
         """The best number of tokens at which arithmetic takes as long as the weight pass."""
@@ -208,7 +209,7 @@ class AsRoofline(Problem):
         return float(np.exp(found.x if found.fun < losses[best] else grid[best]))
 
     def near(self, crossing: float) -> list[float]:
-        """Up to a factor of two either way."""
+        """The given one, and others within a factor of two."""
         return [crossing * factor for factor in (0.5, 0.7, 0.85, 1.0, 1.18, 1.4, 2.0)]
 
     def cost(self, crossing: float, times: Floats | None = None) -> Roofline:
@@ -220,9 +221,9 @@ class AsRoofline(Problem):
         """Each part's share of each step; of weights and arithmetic each by how much of their maximum it is."""
         parts = self.design(crossing) * self.solve(crossing)[0]
         weights = 1 / (1 + (self.tokens / crossing) ** 4)
-        pace = self.linear.index("weight_pass")
-        every = np.column_stack([parts, parts[:, pace] * (1 - weights)])
-        every[:, pace] *= weights
+        matrix_time = self.linear.index("weight_pass")
+        every = np.column_stack([parts, parts[:, matrix_time] * (1 - weights)])
+        every[:, matrix_time] *= weights
         return shares(every)
 
 
@@ -237,7 +238,7 @@ FORMS: dict[str, type[Problem]] = {"roofline": AsRoofline, "affine": AsSum}
 
 
 def bootstrap(problem: Problem, crossing: float, draws: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Intervals of the coefficients over samples of blocks of steps; each looks for its crossing near the best."""
+    """Intervals of the coefficients over samples of blocks of steps; each searches its crossing near the best."""
     lot = np.random.default_rng(seed)
     block = np.arange(len(problem.measured)) * BLOCKS // len(problem.measured)
     costs = []

@@ -1,8 +1,7 @@
-"""What data can tell about the terms of a fit: how sure each is, and which cannot be told apart.
+"""What data determine about the terms of a fit: the standard error of each, and which cannot be separated.
 
-Everything comes from the Jacobian at the end of the fit: how the relative residuals change with the logarithm of
-each coefficient. Its singular values say in how many independent ways the data look at the coefficients. Knows
-nothing of steps or requests.
+Computed from the Jacobian at the end of the fit: how the relative residuals change with the logarithm of each
+coefficient. Its singular values give the number of independent directions that the data determine.
 """
 
 from __future__ import annotations
@@ -11,25 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calibrate.arrays import Floats
 
 ABSENT = 1e-3
 """A term that moves no prediction by more than a tenth of a percent when it doubles is not seen in the data."""
 TIED = 0.1
-"""Terms whose effects cancel to a tenth of themselves in some mixture are not told apart."""
+"""Terms whose effects cancel to a tenth of themselves in some combination are not separated."""
 UNSURE = 0.5
 """A coefficient whose standard error is half of it or more is not identified."""
 
 
 @dataclass(frozen=True)
 class Identified:
-    """What the data say of the terms of a fit.
+    """What the data determine about the terms of a fit.
 
-    relative_error  standard error of each coefficient over the coefficient, from the residuals (infinite: not seen)
+    relative_error  standard error of each coefficient over the coefficient, from the residuals (infinite: unseen)
     unseen          terms with no visible effect
-    tied            groups of terms whose effects cannot be told apart: only a mixture of them is known
+    tied            groups of terms whose effects cannot be separated: only a combination of them is known
     singular        singular values of the Jacobian with columns of length 1, the largest first
     """
 
@@ -40,11 +38,11 @@ class Identified:
 
     @property
     def unsure(self) -> tuple[str, ...]:
-        """Terms that the data do not fix, for whatever reason."""
+        """Terms with a relative error of UNSURE or more."""
         return tuple(name for name, error in self.relative_error.items() if error >= UNSURE)
 
     def lines(self) -> list[str]:
-        """The same in words; nothing to say is an empty list."""
+        """The same as sentences; an empty list if every term is determined."""
         said = [f"{name}: not seen in these data; any small value fits" for name in self.unseen]
         said += [f"{' and '.join(group)}: not told apart; only their mixture is known" for group in self.tied]
         grouped = {name for group in self.tied for name in group} | set(self.unseen)
@@ -54,9 +52,9 @@ class Identified:
 
 
 def identify(names: Sequence[str], jacobian: Floats, residuals: Floats) -> Identified:
-    """Read a Jacobian: d residual / d log coefficient, a column per name; residuals are relative errors.
+    """Evaluate a Jacobian, shape (residuals, names): d residual / d log coefficient; residuals are relative errors.
 
-    Standard errors take the residuals for independent. A column of zeros is a coefficient at 0.
+    Standard errors assume independent residuals. A column of zeros is a coefficient at 0.
     """
     lengths = np.sqrt((jacobian**2).mean(axis=0)) if len(jacobian) else np.zeros(len(names))
     largest = np.abs(jacobian).max(axis=0, initial=0.0)

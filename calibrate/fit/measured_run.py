@@ -1,6 +1,6 @@
 """One measured run beside its simulation: the latencies of the same requests, and statistics of both.
 
-Knows no file and no engine: it is handed a frame of measurements and a function that simulates.
+Takes a frame of measurements and a function that simulates; reads no file.
 """
 
 from __future__ import annotations
@@ -11,34 +11,32 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from sim.accounting.frames import of_each, requests_frame
 from sim.cost.forms import Curve
 from sim.log.events import EventLog
 from sim.request import Nanoseconds
 
-Floats = NDArray[np.float64]
-
 METRICS = ("ttft_s", "tpot_s", "e2e_s")
 STATISTICS = ("mean", "p50", "p90", "p99")
 
 Simulate = Callable[[Curve, Nanoseconds, int], Sequence[EventLog]]
-"""(cost, delay, first): the logs, one a replica, of a run at a cost, of the first requests, sent from so far."""
+"""(cost, delay, first): the logs, one a replica, of a run at this cost and delay, of its first requests only."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeasuredRun:
     """A measured run that can be simulated.
 
     name        what to call it
-    measured    the requests that ended well, in order of arrival: `id`, `rank` (the place among all that were sent,
-                from 0), `prompt` and `output` (tokens), `sent_s` (from any zero), and as far as they were measured
-                `ttft_s`, `tpot_s` and `e2e_s`, NaN where unknown
+    measured    the requests that finished, in order of arrival: `id`, `rank` (place among all that were sent, from
+                0), `prompt` and `output` (tokens), `sent_s` (from any zero), and as far as measured `ttft_s`,
+                `tpot_s` and `e2e_s`, NaN where unknown
     requests    how many requests were sent in all
     simulate    simulates it
-    at_client   whether latencies count from sending at the client, so that the delay of the way is part of them;
-                else they count from the entry in the engine's queue
+    at_client   whether latencies count from sending at the client, so that the delay to the engine is part of them;
+                else they count from queue entry
     """
 
     name: str
@@ -61,16 +59,16 @@ class Cell:
         return frame
 
     def settled(self, first: int) -> pd.DataFrame:
-        """Of the measured requests, those that had ended when the `first`-th was sent.
+        """The measured requests that had ended when the `first`-th was sent.
 
-        A simulation of the first requests alone knows nothing of those that came later and slowed down the last of
-        the first; these had been served before.
+        A simulation of the first requests alone lacks the later ones, which slowed down the last of the first. The
+        requests that had ended by then are not affected. Raises ValueError if the times of sending are unknown.
         """
         if first >= self.requests:
             return self.measured
         if self.measured["sent_s"].isna().all():
             raise ValueError(
-                f"{self.name}: when its requests were sent is not known, so no part of them can be told apart; "
+                f"{self.name}: when its requests were sent is not known, so no part of them can be selected; "
                 f"expected --first of at least {2 * self.requests}"
             )
         early = self.measured[self.measured["rank"] < first]
@@ -101,7 +99,7 @@ def compared(measured: pd.DataFrame, predicted: pd.DataFrame, names: Sequence[st
     for name in names:
         found, said = pair(measured, predicted, name)
         if len(found):
-            for statistic, truth, guess in zip(STATISTICS, statistics(found), statistics(said), strict=True):
-                error = guess / truth - 1 if truth else np.nan
-                rows.append((name, statistic, len(found), truth, guess, error))
+            for statistic, truth, forecast in zip(STATISTICS, statistics(found), statistics(said), strict=True):
+                error = forecast / truth - 1 if truth else np.nan
+                rows.append((name, statistic, len(found), truth, forecast, error))
     return pd.DataFrame(rows, columns=["metric", "statistic", "n", "measured", "predicted", "error"])

@@ -1,8 +1,8 @@
-"""Runs of one setting: what they differ by is the noise of the machine from run to run, which no single run shows.
+"""Repeated runs of one setting: their differences are the noise from run to run, which a single run cannot show.
 
-Two runs are of one setting where the same prompts were sent in the same order at the same pace, and as many tokens
-came back. What they differ by is taken for every run's noise, of whatever setting: each statistic of latency with the
-others, as they moved together. Few runs say little of how large it is, so that draws are of Student's t.
+Two runs are of one setting where the same prompts were sent in the same order at the same rate, and as many tokens
+came back. Their differences are taken for the noise of every run, of whatever setting: all statistics of latency
+together, as they varied together. Few runs say little of its size, so draws are of Student's t.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from functools import reduce
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from calibrate.fit.measured_run import Cell, statistics
-
-Floats = NDArray[np.float64]
+from calibrate.arrays import Floats
+from calibrate.fit.measured_run import MeasuredRun, statistics
 
 ALIKE = 0.1
 """Spans of sending and output tokens of one setting differ by no more than this share."""
@@ -33,18 +31,18 @@ class Repeats:
     spread: Mapping[str, float]
 
     def line(self) -> str:
-        """The same in words."""
+        """The same as a sentence."""
         told = ", ".join(f"{name.removesuffix('_s').upper()} by {share:.0%}" for name, share in self.spread.items())
         return f"{' and '.join(self.runs)}: runs of one setting, whose means differ in {told}"
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What runs of one setting differ by.
+    """The differences between runs of one setting.
 
     repeats    the settings that were run more than once
-    contrasts  independent differences between such runs, each of the size of one run's noise: by metric, the
-               logarithms of `calibrate.fit.measured_run.STATISTICS`
+    contrasts  independent differences between such runs, each of the size of one run's noise: by metric, of the
+               logarithms of `calibrate.fit.measured_run.STATISTICS`, shape (statistics,)
     runs       how many runs there are in all
     """
 
@@ -53,7 +51,7 @@ class Noise:
     runs: int
 
     def lines(self) -> list[str]:
-        """What is known of the noise from run to run, and what is not, in words."""
+        """What is known of the noise from run to run, a sentence each."""
         few = len(self.contrasts)
         if few:
             many = "1 repetition" if few == 1 else f"{few} repetitions"
@@ -77,24 +75,24 @@ class Noise:
             yield moved
 
 
-def noise(cells: Sequence[Cell], first: int) -> Noise:
-    """What these runs say of the noise from run to run, by the first requests of each (`Cell.settled`)."""
+def noise(runs: Sequence[MeasuredRun], first: int) -> Noise:
+    """The noise from run to run in these runs, by the first requests of each (`MeasuredRun.settled`)."""
     repeats, contrasts = list[Repeats](), list[Mapping[str, Floats]]()
-    for group in settings(cells):
+    for group in settings(runs):
         found = of_setting(group, first) if len(group) > 1 else {}
         if found:
             spread = {name: float(of[:, 0].max() / of[:, 0].min()) - 1 for name, of in found.items()}
-            repeats.append(Repeats(tuple(cell.name for cell in group), spread))
+            repeats.append(Repeats(tuple(run.name for run in group), spread))
             contrasts += [
                 {name: contrast(np.log(of[: place + 1])) for name, of in found.items()}
                 for place in range(1, len(group))
             ]
-    return Noise(tuple(repeats), tuple(contrasts), len(cells))
+    return Noise(tuple(repeats), tuple(contrasts), len(runs))
 
 
-def of_setting(group: Sequence[Cell], first: int) -> dict[str, Floats]:
+def of_setting(group: Sequence[MeasuredRun], first: int) -> dict[str, Floats]:
     """Statistics of each metric over the requests that all runs of a setting have in common, a row for each run."""
-    frames = [cell.settled(min(first, cell.requests)).set_index("rank") for cell in group]
+    frames = [run.settled(min(first, run.requests)).set_index("rank") for run in group]
     ranks = reduce(lambda one, other: one.intersection(other), (frame.index for frame in frames))
     found = dict[str, Floats]()
     for name in group[0].known:
@@ -112,20 +110,20 @@ def contrast(rows: Floats) -> Floats:
     return scaled
 
 
-def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
+def settings(runs: Sequence[MeasuredRun]) -> list[list[MeasuredRun]]:
     """The runs by setting, both in their order."""
-    found = list[list[Cell]]()
-    for cell in cells:
-        group = next((group for group in found if same_setting(group[0], cell)), None)
+    found = list[list[MeasuredRun]]()
+    for run in runs:
+        group = next((group for group in found if same_setting(group[0], run)), None)
         if group is None:
-            found.append([cell])
+            found.append([run])
         else:
-            group.append(cell)
+            group.append(run)
     return found
 
 
-def same_setting(one: Cell, other: Cell) -> bool:
-    """Whether two runs sent the same prompts in the same order at the same pace, and got as many tokens."""
+def same_setting(one: MeasuredRun, other: MeasuredRun) -> bool:
+    """Whether two runs sent the same prompts in the same order at the same rate, and got as many tokens."""
     if one.requests != other.requests or one.known != other.known:
         return False
     both = one.measured.merge(other.measured, on="rank", suffixes=("", "_again"))

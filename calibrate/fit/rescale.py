@@ -1,8 +1,8 @@
-"""A fitted roofline read as bandwidths and rates, and carried to another model on the same device by shape.
+"""A fitted roofline read as bandwidths and rates, and rescaled to another model on the same device by shape.
 
-What the device does per byte and per operation stays; bytes and operations are the other model's. Host time does not
-carry: it is the engine's, its client's and the model's number of layers, and is better fitted on one run. A step that
-was limited by something else than bytes or operations (launches, small matrices) does not carry either.
+The time per byte and per operation stays; bytes and operations are the other model's. Host time is not rescaled: it
+depends on the engine, its client and the number of layers, and is better fitted on one run. A step that was limited
+by something else than bytes or operations (launches, small matrices) cannot be rescaled either.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from calibrate.hardware.devices import Device
-from calibrate.models.architecture import BYTES, Anatomy, from_mapping
-from calibrate.models.registry import anatomy
+from calibrate.models.architecture import BYTES, Architecture, from_mapping
+from calibrate.models.registry import architecture
 from calibrate.profiles.profile import Profile, profile
 from calibrate.profiles.schema import coefficients
 from sim.cost.forms import Roofline
@@ -24,7 +24,7 @@ OF_THE_ENGINE = ("client_delay_ns", "kv_dtype")
 
 @dataclass(frozen=True)
 class Attained:
-    """One coefficient as what the device attained: bytes/s or FLOP/s, and that of the data sheet (0: not known)."""
+    """One coefficient as the bandwidth or rate attained, bytes/s or FLOP/s, and the data sheet's (0: not known)."""
 
     term: str
     what: str
@@ -32,8 +32,8 @@ class Attained:
     sheet: float
 
 
-def attained(cost: Roofline, model: Anatomy, device: Device | None, dtype: str = "bfloat16") -> list[Attained]:
-    """The physical coefficients of a dense model on one device, beside its data sheet; those at 0 are left out."""
+def attained(cost: Roofline, model: Architecture, device: Device | None, dtype: str = "bfloat16") -> list[Attained]:
+    """The physical coefficients of a dense model on one device beside the data sheet; those at 0 are left out."""
     cache = model.cache_dtype(dtype, None)
     amounts = {
         "weight_pass": ("weights read, B/s", model.read(ALL) * BYTES[dtype], None),
@@ -50,7 +50,7 @@ def attained(cost: Roofline, model: Anatomy, device: Device | None, dtype: str =
     return found
 
 
-def factors(source: Anatomy, target: Anatomy) -> dict[str, float]:
+def factors(source: Architecture, target: Architecture) -> dict[str, float]:
     """Bytes and operations of the target over those of the source, by the terms that go with them.
 
     Raises ValueError for mixtures of experts and windows, which have not this form.
@@ -71,24 +71,30 @@ def factors(source: Anatomy, target: Anatomy) -> dict[str, float]:
     }
 
 
-def carried(cost: Roofline, source: Anatomy, target: Anatomy) -> Roofline:
+def carried(cost: Roofline, source: Architecture, target: Architecture) -> Roofline:
     """The roofline of another model in the same dtype on the same device, by the ratios of bytes and operations.
 
-    host, per_sequence and all else that goes with neither stay as they are. Raises as `factors`.
+    host, per_sequence and all terms that depend on neither stay as they are. Raises as `factors`.
     """
     scaled = {term: float(f"{getattr(cost, term) * factor:.6g}") for term, factor in factors(source, target).items()}
     return replace(cost, **scaled)  # type: ignore[arg-type]  # all are floats
 
 
 def carried_profile(
-    given: Profile, target: Anatomy, *, name: str, date: str, source: Anatomy | None = None, host: float | None = None
+    given: Profile,
+    target: Architecture,
+    *,
+    name: str,
+    date: str,
+    source: Architecture | None = None,
+    host: float | None = None,
 ) -> Profile:
-    """A profile of a roofline at another model's shape, which says what was carried and what stayed.
+    """A profile's roofline rescaled to another model, with details of what was rescaled and what stayed.
 
-    source  the model that the profile is of, where it does not say its shape
-    host    ns, in the place of that model's
+    source  the model of the profile, where it does not state its shape
+    host    ns, in place of that model's
 
-    Raises ValueError for another form of curve, for several devices, whose shares are not told apart, for a model
+    Raises ValueError for another form of curve, for several devices, whose shares are not separated, for a model
     whose shape is not known, and as `carried`.
     """
     cost, content = given.cost(), given.content
@@ -134,13 +140,13 @@ def carried_profile(
     )
 
 
-def shape_of(given: Profile) -> Anatomy:
-    """The shape of the model that a profile is of: as it says, or as its name is known.
+def shape_of(given: Profile) -> Architecture:
+    """The architecture of a profile's model: as it states, or by its name.
 
-    Raises ValueError where neither is.
+    Raises ValueError where neither is known.
     """
     said = given.content["model"]
     try:
-        return from_mapping(said) if len(said) > 1 else anatomy(said["name"])
+        return from_mapping(said) if len(said) > 1 else architecture(said["name"])
     except ValueError as error:
         raise ValueError(f"{given.name}: model: {error}") from None

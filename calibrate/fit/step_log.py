@@ -1,4 +1,4 @@
-"""A log of steps as a frame: what each step computed, as a cost sees it, and how long it lasted.
+"""A log of steps as a frame: what each step computed, as a cost takes it, and its duration.
 
 Columns, one row per step in the order they ran:
 
@@ -7,9 +7,9 @@ Columns, one row per step in the order they ran:
     chunks        sequences that compute part of a prompt, or recompute
     chunk_tokens  positions those compute
     chunk_work    sum of n x (start + n / 2) over the chunks: attention pairs
-    duration_ns   how long the step lasted
+    duration_ns   duration of the step
 
-Knows no file; `traces.reading.step_logs` reads them.
+`traces.reading.step_logs` reads such logs from files.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from sim.cost.forms import Affine, Roofline, Shape
 from sim.log.events import EventLog
-
-Floats = NDArray[np.float64]
 
 COLUMNS = ("decodes", "context", "chunks", "chunk_tokens", "chunk_work", "duration_ns")
 

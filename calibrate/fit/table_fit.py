@@ -1,9 +1,9 @@
-"""From measured points to the cost of a step: tables read off the grid, and how far they are from every point.
+"""From measured points to the cost of a step: tables read off the grid, and their errors at every point.
 
 Every batch of decodes is a line in their mean context, every size of chunk a line in its start; what both have in
-common, the matrix products of so many tokens, is the dense table. A chunk that starts at 0 reads itself, on average
-half of it, as a later one would read what came before; the rest of its time is dense. Mixed steps are not fitted:
-they tell whether the parts add up. Ragged ones are held out. Knows no engine and no file.
+common, the matrix products of as many tokens, is the dense table. A chunk that starts at 0 reads itself, on average
+half of it, as a later one reads what came before; the rest of its time is dense. Mixed steps are not fitted: they
+test whether the parts add up. Ragged ones are held out.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from calibrate.arrays import Floats
 from calibrate.measure.points import Point
 from sim.cost.forms import Curve
 from sim.cost.table import Table, table
 
-Floats = NDArray[np.float64]
-Plain = dict[str, Any]
+Content = dict[str, Any]
 
 SUREST = 0.005
-"""No median is trusted further than this, relatively: what repeats is not therefore right."""
+"""The precision assumed of a median is no better than this, relatively: a repeatable median may still be biased."""
 PRIOR = 0.1
 
 
@@ -37,7 +36,7 @@ class Line:
     rise: float
 
 
-def tabulate(points: pd.DataFrame) -> Plain:
+def tabulate(points: pd.DataFrame) -> Content:
     """The table, as `sim.cost.table.table` reads it, of measured points (`calibrate.measure.frame.by_point`).
 
     `raggedness` is what uneven decodes cost beyond even ones of the same mean, where there are any. Held-out points
@@ -49,7 +48,7 @@ def tabulate(points: pd.DataFrame) -> Plain:
     if not decodes or not chunks:
         raise ValueError("a table needs points of kind decode and of kind chunk")
     dense = dense_of(decodes, chunks)
-    made: Plain = {
+    made: Content = {
         "dense": {"at": list(dense), "ns": list(dense.values())},
         "decode": {
             "at": list(decodes),
@@ -78,8 +77,8 @@ def raggedness(even: Table, points: pd.DataFrame) -> float:
 def lines_of(points: pd.DataFrame, by: str, position: Any) -> dict[int, Line]:
     """The line of each batch or size, in order: all at once, by relative non-negative least squares.
 
-    A point counts by how well it is known. Lines are taken to rise in proportion to their size, give or take `PRIOR`
-    of what a step takes: where a size has few points, or noisy ones, its neighbours say how it rises.
+    A point is weighted by its precision. Lines are taken to rise in proportion to their size, give or take `PRIOR` of
+    the duration of a step: where a size has few or noisy points, the slopes of its neighbours are used.
     """
     if points.empty:
         return {}
@@ -104,7 +103,7 @@ def lines_of(points: pd.DataFrame, by: str, position: Any) -> dict[int, Line]:
 
 
 def dense_of(decodes: Mapping[int, Line], chunks: Mapping[int, Line]) -> dict[int, float]:
-    """Matrix products by tokens: never more than what a step of so many tokens took without any context."""
+    """Matrix products by tokens: never more than a step of as many tokens took without any context."""
     own = {size: max(line.base - line.rise * size / 2, line.base / 2) for size, line in chunks.items()}
     sizes, of_chunks = np.array(list(own), np.float64), np.array(list(own.values()))
     batches, of_decodes = np.array(list(decodes), np.float64), np.array([line.base for line in decodes.values()])
@@ -172,9 +171,9 @@ def left_out(points: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def residuals(cost: Curve, points: pd.DataFrame) -> Plain:
+def residuals(cost: Curve, points: pd.DataFrame) -> Content:
     """Mean and largest relative error of each kind of grid point, and of the held-out ones."""
-    found: Plain = {}
+    found: Content = {}
     off = errors(cost, points).abs().to_numpy(np.float64)
     for kind in ("decode", "chunk", "mixed", "uneven", "ragged"):
         chosen = off[(points["kind"] == kind).to_numpy()]

@@ -1,1 +1,1 @@
-"""Everything measured and checked on a machine with a GPU, as one command."""
+"""All checks and measurements on a machine with a GPU, as one command."""

@@ -1,4 +1,4 @@
-"""How much the GPU script does: all of it on a GPU, a rehearsal on a CPU; and the requests that it replays."""
+"""The sizes of the GPU check, at full scale on a GPU and for a rehearsal on a CPU; and the requests to replay."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sim.request import SECOND, Request
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything.
+    """The sizes of every stage.
 
-    anchor  batch and context of the decode that the aims are about
+    anchor  batch and context of the decode that the aims are stated for
     rate    requests a second, for `lasts` seconds
     """
 
@@ -28,7 +28,7 @@ class Scale:
     page_sizes: tuple[int, ...]
     slots: int
     token_budget: int
-    longest: int
+    max_model_len: int
     pages: int | None
     seconds: float
     extra: int | None
@@ -50,12 +50,12 @@ TINY = Scale(
     4, 48, 160, 200, 90.0, 8, 1, (4, 64), 12.0, 2.0, 24.0, 8.0, 0.2,
 )  # fmt: skip
 SCALES = {"full": FULL, "tiny": TINY}
-MICRO = ModelShape("micro", 2, 128, 384, 4, 2, 32, 1000, dtype="float32", longest=512)
-"""What the rehearsal runs, unless told otherwise."""
+MICRO = ModelShape("micro", 2, 128, 384, 4, 2, 32, 1000, dtype="float32", max_model_len=512)
+"""The model of the rehearsal, unless one is given."""
 
 
 def anchor(scale: Scale) -> Point:
-    """The decode that the aims are about."""
+    """The decode that the aims are stated for."""
     batch, context = scale.anchor
     return Point("decode", (context,) * batch)
 
@@ -67,7 +67,7 @@ def requests(scale: Scale) -> list[Request]:
     arrivals = np.cumsum(stream.exponential(1 / scale.rate, count))
     sigma = np.sqrt(np.log(2.0))
     lengths = [stream.lognormal(np.log(mean) - sigma**2 / 2, sigma, count) for mean in (scale.prompt, scale.output)]
-    most = scale.longest // 2 - 1
+    most = scale.max_model_len // 2 - 1
     return [
         Request(str(n), round(at * SECOND), int(np.clip(prompt, 1, most)), int(np.clip(output, 1, most)))
         for n, (at, prompt, output) in enumerate(zip(arrivals, *lengths, strict=True))

@@ -1,8 +1,8 @@
-"""Whether an engine on this device computes what it should, before anything of it is timed.
+"""Whether an engine on this device computes the right results, before anything of it is timed.
 
-Attention on a paged cache against float64; the same with one page of a table exchanged, which has to be noticed;
-and the whole engine: requests that are chunked, preempted, swapped and found in the cache get the tokens they get
-alone. Small on purpose: a minute on a GPU, seconds on a CPU.
+Attention on a paged cache against float64; the same with one page of a table exchanged, which has to be detected;
+and the whole engine: requests that are chunked, preempted, swapped and found in the cache get the tokens that they
+get alone. Small: a minute on a GPU, seconds on a CPU.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from calibrate.decoder.engine.opening import open_engine
 from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun, Outcome, Step
 from calibrate.decoder.model.decoder import torch_dtype
-from calibrate.gpu.test_batches import error, exact, specimen
+from calibrate.gpu.test_batches import error, exact, random_inputs
 from calibrate.models.decoder_shape import DType, ModelShape
 from calibrate.replay.arrival_order import ByArrival
-from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.prompts import prompts
@@ -35,20 +35,21 @@ from sim.policy.base import Policy
 from sim.request import Request
 from sim.service.clients import OpenLoop
 
-SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", longest=512)
+SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", max_model_len=512)
 TOLERANCE = {"float32": 2e-3, "bfloat16": 2e-2, "float16": 4e-3}
-"""Of attention, relative to the largest value: TF32 products on a GPU, and the rounding of the type."""
+"""Largest error of attention, relative to the largest value: TF32 products on a GPU, and rounding of the dtype."""
 SAME = 0.9
-"""Of a request's tokens, up to the first that differs: another batch may round a near tie to the other side, but a
-wrong page changes whatever comes after it."""
+"""Least share of a request's tokens before the first that differs: another batch may round a near tie differently,
+but a wrong page changes every later token.
+"""
 
-Gate = dict[str, Any]
+CheckResult = dict[str, Any]
 
 
-def attention_gate(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> Gate:
-    """One backend against float64: decodes and chunks of lengths around the ends of pages; and a wrong table."""
+def check_attention(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> CheckResult:
+    """One backend against float64: decodes and chunks of lengths around the ends of pages; and with a wrong table."""
     shape, kind = SMALL, torch_dtype(dtype)
-    told = specimen(
+    told = random_inputs(
         [1, 1, 1, 5, 17], [15, 16, 33, 5, 40], heads=shape.heads, kv_heads=shape.kv_heads, head=shape.head_size,
         page_size=page_size, dtype=kind, device=device,
     )  # fmt: skip
@@ -62,7 +63,7 @@ def attention_gate(backend: str, device: torch.device, dtype: DType, page_size: 
     attend.prepare(wrong)
     noticed = error(attend(told.queries, told.keys, told.values, wrong), right)
     return {
-        "gate": f"attention {backend}, {dtype}, pages of {page_size}",
+        "check": f"attention {backend}, {dtype}, pages of {page_size}",
         "passed": found <= TOLERANCE[dtype] < noticed,
         "error": found,
         "error_with_a_wrong_page": noticed,
@@ -71,7 +72,7 @@ def attention_gate(backend: str, device: torch.device, dtype: DType, page_size: 
 
 
 class Listener:
-    """An engine that hears the tokens of its requests."""
+    """An engine that records the tokens of its requests."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine
@@ -82,22 +83,22 @@ class Listener:
         return getattr(self.engine, name)
 
     def launch(self, step: Step) -> Any:
-        """Remember who is to get a token."""
+        """Record which requests yield."""
         self.yielding.append([row.request for row in step.rows if row.yields])
         return self.engine.launch(step)
 
     def collect(self, handle: Any) -> Outcome:
-        """Hear it."""
+        """Record the tokens."""
         outcome: Outcome = self.engine.collect(handle)
         for request, token in zip(self.yielding.pop(0), outcome.tokens, strict=True):
             self.tokens.setdefault(request, []).append(token)
         return outcome
 
 
-def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
-    """The tokens of six requests under pressure, on a small model in float32.
+def check_engine(device: str, backend: str = "auto") -> list[CheckResult]:
+    """The tokens of six requests under memory pressure, on a small model in float32.
 
-    Against those that each gets alone from the backend `torch`, without padding or captured graphs.
+    Compared with those that each request gets alone from the backend `torch`, without padding or captured graphs.
     """
     story = [
         Request(str(n), 0, 40 + n, 24 - n, blocks=(0, 1, n) if n % 2 else (9 + n, 19 + n, 29 + n), block_size=16)
@@ -111,10 +112,10 @@ def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
         host_pages=200,
         slots=8,
         token_budget=64,
-        longest=128,
+        max_model_len=128,
     )
-    gates = []
-    with open_engine(SMALL, replace(options, attention="torch", buckets=())) as reference:
+    checks = []
+    with open_engine(SMALL, replace(options, attention="torch", capture_sizes=())) as reference:
         alone = [served(reference, [request], 100, False, False)[0] for request in story]
     with open_engine(SMALL, options) as engine:
         engine.fill_cache(0)
@@ -125,15 +126,15 @@ def engine_gate(device: str, backend: str = "auto") -> list[Gate]:
         ):
             found = served(engine, story, pages, swap, share)
             same_share = float(np.mean([agreeing(*pair) for pair in zip(found, alone, strict=True)]))
-            gates.append(
+            checks.append(
                 {
-                    "gate": f"tokens of requests {name}, attention {engine.attention}",
+                    "check": f"tokens of requests {name}, attention {engine.attention}",
                     "passed": same_share >= SAME,
                     "agreeing": same_share,
                     "allowed": SAME,
                 }
             )
-    return gates
+    return checks
 
 
 def served(engine: Any, requests: Sequence[Request], pages: int, swap: bool, share: bool) -> list[list[int]]:
@@ -141,7 +142,7 @@ def served(engine: Any, requests: Sequence[Request], pages: int, swap: bool, sha
     pool = NumberedPrefixPool(pages, 16, "all") if share else NumberedPool(pages, 16)
     scheduler = Scheduler(Policy(ByArrival()), pool, EngineConfig(slots=4, token_budget=64, depth=2, swap=swap))
     listener = Listener(engine)
-    executor: PagedExecutor[Any] = PagedExecutor(scheduler, listener, tokens_of)
+    executor: BatchAdapter[Any] = BatchAdapter(scheduler, listener, tokens_of)
     Driver(OpenLoop(requests), scheduler, executor, FakeClock()).run()
     executor.close()
     return [listener.tokens[index] for index in range(len(requests))]
@@ -156,16 +157,16 @@ def agreeing(ours: Sequence[int], theirs: Sequence[int]) -> float:
     return (same.index(False) if False in same else len(same)) / len(same)
 
 
-def gates(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[Gate]:
-    """All gates; a backend that is not installed is a gate that was not run, and says why; one that breaks failed."""
-    found: list[Gate] = []
+def run_checks(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[CheckResult]:
+    """All checks; one whose backend is missing is not run (`passed` None, with `why`); one that raises failed."""
+    found: list[CheckResult] = []
     for backend in backends:
         for dtype, page_size in product(dtypes, (1, 16)):
             try:
-                found.append(attention_gate(backend, device, dtype, page_size))
+                found.append(check_attention(backend, device, dtype, page_size))
             except CannotRun as refusal:
-                found.append({"gate": f"attention {backend}", "passed": None, "why": str(refusal)})
+                found.append({"check": f"attention {backend}", "passed": None, "why": str(refusal)})
                 break
             except Exception as broken:  # whatever a backend throws is what there is to know of it
-                found.append({"gate": f"attention {backend}, {dtype}", "passed": False, "why": repr(broken)})
-    return found + engine_gate(device.type)
+                found.append({"check": f"attention {backend}, {dtype}", "passed": False, "why": repr(broken)})
+    return found + check_engine(device.type)

@@ -1,11 +1,11 @@
-"""Everything there is to find out on a machine with a GPU, as one command, each result written when it is there.
+"""Every check and measurement on a machine with a GPU, as one command; each result is written when its stage ends.
 
     python -m calibrate.gpu.gpu_check --out DIR [--scale full|tiny] [--model NAME]
 
-Gates, ceilings, attention kernels, the grid of steps, the fit, two replays and a simulation, and `summary.md`, which
-holds what was found beside what was aimed at. `--scale tiny` goes through every line of it on a CPU. Needs torch,
-triton, numpy, pandas, scipy and PyYAML, and no network; imports neither SimPy nor pydantic. Exit code 1 if a gate
-fails or a stage breaks; the others go on.
+Correctness checks, ceilings, attention kernels, the grid of steps, the fit, two replays and a simulation; and
+`summary.md`, which has every result beside its aim. `--scale tiny` runs every stage on a CPU. Needs torch, triton,
+numpy, pandas, scipy, PyYAML and matplotlib, and no network; imports neither SimPy nor pydantic. Exit code 1 if a
+check fails or a stage raises; the stages after it run all the same.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from sim.service.clients import OpenLoop
 
 
 @dataclass
-class Check:
-    """One run of the script: where it writes, what it has found so far, and what broke."""
+class GpuCheck:
+    """One run of the script: where it writes, its results so far, and the stages that raised."""
 
     out: Path
     scale: Scale
@@ -54,7 +54,7 @@ class Check:
     broken: list[str] = field(default_factory=list)
 
     def stage(self, name: str, work: Callable[[], Any]) -> Any:
-        """Do one stage, write what it returns to NAME.json and the summary anew; what breaks is told, not raised."""
+        """Run one stage, write its result to NAME.json and the summary; an exception is recorded, not raised."""
         began = time.monotonic()
         print(f"{began - self.began:6.1f} s  {name}", flush=True)
         try:
@@ -71,27 +71,27 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether no stage broke and no gate failed."""
-        return not self.broken and all(gate["passed"] is not False for gate in self.found.get("gates") or ())
+        """Whether no stage raised and no check failed."""
+        return not self.broken and all(check["passed"] is not False for check in self.found.get("correctness") or ())
 
 
-def run(check: Check) -> bool:
-    """All stages, in the order in which they are worth having; whether all is well."""
+def run(check: GpuCheck) -> bool:
+    """All stages, the most important first; whether all passed."""
     import torch
 
     from calibrate.decoder.engine.executor import device_of
-    from calibrate.gpu.correctness import gates
+    from calibrate.gpu.correctness import run_checks
     from calibrate.gpu.kernel_bench import kernel_bench
     from calibrate.hardware.environment import engine_on, machine
-    from calibrate.hardware.nvml import looker
+    from calibrate.hardware.nvml import state_reader
     from calibrate.hardware.peaks import ceilings
 
     scale, shape = check.scale, check.shape
     device = device_of(scale.device)
     dtype: DType = shape.dtype if scale.device == "cuda" else "float32"
-    look = looker(scale.device)
-    check.stage("machine", lambda: machine(device) | {"state": look(), "model": shape.name, "dtype": dtype})
-    check.stage("gates", lambda: gates(device, scale.backends, scale.dtypes))
+    read_state = state_reader(scale.device)
+    check.stage("machine", lambda: machine(device) | {"state": read_state(), "model": shape.name, "dtype": dtype})
+    check.stage("correctness", lambda: run_checks(device, scale.backends, scale.dtypes))
     bounds = check.stage("ceilings", lambda: ceilings(device, dtype))
     attention = (shape, device, dtype, [each for each in scale.backends if runs(each, device.type)])
     check.stage("kernels", lambda: kernel_bench(*attention, scale.batches, scale.contexts, scale.page_sizes))
@@ -99,12 +99,12 @@ def run(check: Check) -> bool:
         torch.cuda.empty_cache()
     options = EngineOptions(
         device=scale.device, pages=scale.pages, slots=scale.slots, token_budget=scale.token_budget,
-        longest=scale.longest,
+        max_model_len=scale.max_model_len,
     )  # fmt: skip
     with open_engine(shape, options) as engine:
         engine.fill_cache(0)
         about = engine_on(engine)
-        check.stage("steps", lambda: measured(check, engine, about, bounds, look))
+        check.stage("steps", lambda: measured(check, engine, about, bounds, read_state))
         fitted: list[Fitted] = []
         check.stage("fit", lambda: fit_of(check, fitted))
         if fitted:
@@ -113,24 +113,24 @@ def run(check: Check) -> bool:
 
 
 def runs(backend: str, device_type: str) -> bool:
-    """Whether a backend's kernels run here as they are: interpreted ones are not timed."""
+    """Whether a backend's kernels run natively here: interpreted ones are not timed."""
     return device_type == "cuda" or backend == "torch"
 
 
-def measured(check: Check, engine: Any, about: dict[str, Any], bounds: Any, look: Any) -> dict[str, Any]:
+def measured(check: GpuCheck, engine: Any, about: dict[str, Any], bounds: Any, read_state: Any) -> dict[str, Any]:
     """The grid and the anchor, into `measured/`."""
     scale = check.scale
     plan = Plan(scale.slots, scale.token_budget, scale.rounds, ragged=8, seconds=scale.seconds, extra=scale.extra)
     given = None if bounds is None else lambda: bounds
     clock = "cpu" if scale.device == "cpu" else "device"
-    journal = measure(
-        engine, check.shape.vocabulary, about, check.out / "measured", plan, ceilings=given, look=look, clock=clock,
-        say=print, beside=[anchor(scale)],
+    run_log = measure(
+        engine, check.shape.vocabulary, about, check.out / "measured", plan, ceilings=given, read_state=read_state,
+        clock=clock, say=print, beside=[anchor(scale)],
     )  # fmt: skip
-    return {"visits": len(journal.of("visit")), "skipped": journal.of("skip"), "end": journal.of("end")[-1]}
+    return {"visits": len(run_log.of("visit")), "skipped": run_log.of("skip"), "end": run_log.of("end")[-1]}
 
 
-def fit_of(check: Check, fitted: list[Fitted]) -> dict[str, Any]:
+def fit_of(check: GpuCheck, fitted: list[Fitted]) -> dict[str, Any]:
     """A profile of what was measured, into profile.yaml; and the figures of the anchor."""
     folder = check.out / "measured"
     about, lines = read_about(folder), read_lines(folder)
@@ -166,10 +166,10 @@ def figure(found: Fitted, path: Path) -> None:
     pyplot.close(made)
 
 
-def validated(check: Check, engine: Any, fitted: Fitted) -> dict[str, Any]:
+def validated(check: GpuCheck, engine: Any, fitted: Fitted) -> dict[str, Any]:
     """Two replays of the same requests on the wall clock, and a simulation with what was fitted."""
     scale = check.scale
-    pages = min(engine.pages, 2 * scale.slots * -(-scale.longest // engine.page_size))
+    pages = min(engine.pages, 2 * scale.slots * -(-scale.max_model_len // engine.page_size))
     asked = requests(scale)
     told = prompts(check.shape.vocabulary, 0)
     subject = Subject(
@@ -186,11 +186,11 @@ def validated(check: Check, engine: Any, fitted: Fitted) -> dict[str, Any]:
     )
     found: Trial = judged(subject, fitted, first, second, pacing, scale.tolerance)
     print("\n".join(found.judgement.lines()), flush=True)
-    return found.judgement.told() | {"requests": len(asked), "steps": first.log.steps, "host": first.pace.summary()}
+    return found.judgement.told() | {"requests": len(asked), "steps": first.log.steps, "host": first.timing.summary()}
 
 
 def cached(tokens: Callable[[Request], array[int]]) -> Callable[[Request], array[int]]:
-    """The same, each prompt drawn once."""
+    """The same function with each prompt computed once."""
     known: dict[str, array[int]] = {}
 
     def look_up(request: Request) -> array[int]:
@@ -201,8 +201,8 @@ def cached(tokens: Callable[[Request], array[int]]) -> Callable[[Request], array
     return look_up
 
 
-def summary(check: Check) -> str:
-    """What was found so far beside what was aimed at, as Markdown."""
+def summary(check: GpuCheck) -> str:
+    """The results so far beside their aims, as Markdown."""
     from calibrate.gpu.summary import markdown
 
     return markdown(check.found, check.scale.anchor, check.broken, time.monotonic() - check.began)
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError(f"{given.out}: is not empty; expected a new folder")
         shape = model_shape(given.model or "llama-3.1-8b") if given.model or given.scale == "full" else MICRO
         given.out.mkdir(parents=True, exist_ok=True)
-        fine = run(Check(given.out, scale, shape))
+        fine = run(GpuCheck(given.out, scale, shape))
     except (CannotRun, ValueError, ImportError) as error:
         print("error:", " ".join(str(error).split()), file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
-"""How fast attention alone reads its cache: each backend on the same decodes.
+"""The bandwidth of attention alone: each backend on the same decodes.
 
-Over several layers, so that nothing stays in a cache of the device. Times are of the device, on a GPU from a captured
+Over several layers, so that no cache of the device holds the data. Times are of the device, on a GPU from a captured
 graph where the backend allows, as in the engine; bytes are the keys and values that the rows attend to.
 """
 
@@ -14,8 +14,8 @@ import torch
 
 from calibrate.decoder.attention.registry import choose_attention
 from calibrate.decoder.engine.cuda_graphs import captured
-from calibrate.decoder.engine.streams import Lane, StreamLane, ThreadLane
-from calibrate.decoder.model.attention_metadata import Cache, Ragged
+from calibrate.decoder.engine.streams import CpuStream, CudaStream, ExecutionStream
+from calibrate.decoder.model.attention_metadata import AttentionMetadata, Cache
 from calibrate.decoder.model.decoder import torch_dtype
 from calibrate.hardware.peaks import seconds
 from calibrate.models.decoder_shape import DType, ModelShape
@@ -30,13 +30,13 @@ def kernel_bench(
     contexts: Sequence[int],
     page_sizes: Sequence[int],
 ) -> list[dict[str, Any]]:
-    """Bytes a second of every backend at every batch, context and page size that the memory holds."""
-    lane: Lane = StreamLane(device) if device.type == "cuda" else ThreadLane(1)
+    """Bytes a second of every backend at every batch, context and page size for which there is memory."""
+    stream: ExecutionStream = CudaStream(device) if device.type == "cuda" else CpuStream(1)
     cases = [(b, c, p) for p in page_sizes for b in batches for c in contexts]
     try:
-        return [row for case in cases for row in lane.do(partial(one_case, shape, device, dtype, backends, *case))]
+        return [row for case in cases for row in stream.do(partial(one_case, shape, device, dtype, backends, *case))]
     finally:
-        lane.close()
+        stream.close()
 
 
 def one_case(
@@ -76,9 +76,9 @@ def seconds_of(
     dtype: DType,
     queries: torch.Tensor,
     cache: Cache,
-    batch: Ragged,
+    batch: AttentionMetadata,
 ) -> float:
-    """Seconds that a backend takes for a layer, the median."""
+    """Median seconds that a backend takes for one layer."""
     _, attend = choose_attention(backend, shape, torch_dtype(dtype), device, len(batch.counts))
     attend.prepare(batch)
     layers = len(cache.data)
@@ -91,11 +91,11 @@ def seconds_of(
     return seconds(device, captured(all_layers) if on_graph else all_layers) / layers
 
 
-def decodes(rows: int, context: int, page_size: int, device: torch.device) -> Ragged:
-    """So many decodes that attend to `context` positions each, in shuffled pages."""
+def decodes(rows: int, context: int, page_size: int, device: torch.device) -> AttentionMetadata:
+    """A batch of `rows` decodes that attend to `context` positions each, in shuffled pages."""
     width = -(-context // page_size)
     tables = torch.randperm(rows * width, generator=torch.Generator().manual_seed(0)).reshape(rows, width).int()
-    return Ragged(
+    return AttentionMetadata(
         tables=tables.to(device),
         lengths=torch.full((rows,), context, dtype=torch.int32, device=device),
         positions=torch.full((rows,), context - 1, dtype=torch.int32, device=device),

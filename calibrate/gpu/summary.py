@@ -1,4 +1,4 @@
-"""What the GPU script has found, beside what was aimed at, as Markdown. Knows the results by name, no device."""
+"""The results of the GPU check beside their aims, as Markdown. Reads results by name; uses no device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Found = Mapping[str, Any]
 
 
 def markdown(found: Found, anchor: tuple[int, int], broken: list[str], seconds: float) -> str:
-    """The summary of whatever stages there are."""
+    """The summary of the stages that have a result."""
     batch, context = anchor
     lines = ["# What was found", ""]
     machine = found.get("machine")
     if machine:
         lines += [f"{machine['model']}, {machine['dtype']}, on {machine['device']}; driver {machine['driver']}, "
                   + ", ".join(f"{name} {version}" for name, version in machine["software"].items()), ""]  # fmt: skip
-    rows = [*gates(found), *kernels(found, batch, context), *steps(found, batch, context), *layers(found)]
+    rows = [*correctness(found), *kernels(found, batch, context), *steps(found, batch, context), *layers(found)]
     if rows:
         lines += ["| what | found | aim |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
     lines += [f"- broke: {line}" for line in broken]
@@ -24,16 +24,20 @@ def markdown(found: Found, anchor: tuple[int, int], broken: list[str], seconds: 
     return "\n".join(lines) + "\n"
 
 
-def gates(found: Found) -> list[tuple[str, str, str]]:
-    """How many gates passed, and those that did not."""
-    all_of_them = found.get("gates") or []
+def correctness(found: Found) -> list[tuple[str, str, str]]:
+    """How many checks passed, and those that did not."""
+    all_of_them = found.get("correctness") or []
     if not all_of_them:
         return []
-    ran = [gate for gate in all_of_them if gate["passed"] is not None]
-    passed = sum(gate["passed"] for gate in ran)
-    rows = [("correctness gates passed", f"{passed} of {len(ran)}", "all")]
-    rows += [(gate["gate"], f"FAILED {gate.get('why', '')}".strip(), "passes") for gate in ran if not gate["passed"]]
-    return rows + [(gate["gate"], f"not run: {gate['why']}", "") for gate in all_of_them if gate["passed"] is None]
+    ran = [check for check in all_of_them if check["passed"] is not None]
+    passed = sum(check["passed"] for check in ran)
+    rows = [("correctness checks passed", f"{passed} of {len(ran)}", "all")]
+    rows += [
+        (check["check"], f"FAILED {check.get('why', '')}".strip(), "passes") for check in ran if not check["passed"]
+    ]
+    return rows + [
+        (check["check"], f"not run: {check['why']}", "") for check in all_of_them if check["passed"] is None
+    ]
 
 
 def kernels(found: Found, batch: int, context: int) -> list[tuple[str, str, str]]:
@@ -53,7 +57,7 @@ def kernels(found: Found, batch: int, context: int) -> list[tuple[str, str, str]
 
 
 def steps(found: Found, batch: int, context: int) -> list[tuple[str, str, str]]:
-    """The step of the anchor over the floor, and the errors of the fit."""
+    """The step of the anchor over the roofline bound, and the errors of the fit."""
     fit = found.get("fit")
     if not fit:
         return []

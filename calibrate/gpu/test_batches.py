@@ -1,6 +1,6 @@
-"""Paged batches to try attention on: random, in shuffled pages, and not a number wherever nothing belongs.
+"""Paged batches to test attention on: random, in shuffled pages, NaN in every place that holds no position.
 
-And what attention to them must give, written out in float64. Knows no backend.
+And the right output for them, computed in float64.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
 
 @dataclass(frozen=True)
-class Specimen:
+class AttentionInputs:
     """A batch, its queries (tokens, heads, head_size), and the paged keys and values it attends to."""
 
-    batch: Ragged
+    batch: AttentionMetadata
     queries: Tensor
     keys: Tensor
     values: Tensor
 
-    def elsewhere(self, seed: int) -> Specimen:
+    def elsewhere(self, seed: int) -> AttentionInputs:
         """The same in other physical pages."""
         moved = torch.randperm(len(self.keys), generator=torch.Generator().manual_seed(seed)).to(self.keys.device)
         tables = moved.argsort().int()[self.batch.tables]
@@ -32,7 +32,7 @@ class Specimen:
             self, batch=replace(self.batch, tables=tables), keys=self.keys[moved], values=self.values[moved]
         )
 
-    def corrupted(self) -> Specimen:
+    def corrupted(self) -> AttentionInputs:
         """With the second page of every row that has three full ones replaced by the third."""
         tables = self.batch.tables.clone()
         long = self.batch.lengths >= 3 * self.batch.page_size
@@ -40,7 +40,7 @@ class Specimen:
         return replace(self, batch=replace(self.batch, tables=tables))
 
 
-def specimen(
+def random_inputs(
     counts: Sequence[int],
     spans: Sequence[int],
     *,
@@ -51,10 +51,10 @@ def specimen(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
     seed: int = 0,
-) -> Specimen:
-    """Rows that compute `counts` positions of sequences `spans` long, those that compute one first.
+) -> AttentionInputs:
+    """Inputs of rows that compute `counts` positions of sequences `spans` long, those that compute one first.
 
-    Every place without a position holds NaN, and so does a page to which the unused ends of the tables point.
+    Every place without a position holds NaN, and so does the page that the unused ends of the tables point to.
     """
     draw = torch.Generator().manual_seed(seed)
     needed = [-(-span // page_size) for span in spans]
@@ -74,7 +74,7 @@ def specimen(
     starts = [max(0, span - count) for count, span in zip(counts, spans, strict=True)]
     queries = torch.randn(sum(counts), heads, head, generator=draw).to(dtype)
     where = device or torch.device("cpu")
-    batch = Ragged(
+    batch = AttentionMetadata(
         tables=tables.to(where),
         lengths=torch.tensor(spans, dtype=torch.int32, device=where),
         positions=torch.cat([torch.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]).int().to(where),
@@ -85,10 +85,10 @@ def specimen(
         page_size=page_size,
         decodes=decodes,
     )
-    return Specimen(batch, queries.to(where), keys.to(where), values.to(where))
+    return AttentionInputs(batch, queries.to(where), keys.to(where), values.to(where))
 
 
-def exact(given: Specimen) -> Tensor:
+def exact(given: AttentionInputs) -> Tensor:
     """Softmax attention in float64, row by row; zeros for rows without positions."""
     batch = given.batch
     out = torch.zeros_like(given.queries, dtype=torch.float64)

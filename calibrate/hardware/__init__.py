@@ -1,1 +1,1 @@
-"""Devices: data sheets, what they reach, how their memory is divided, and where a measurement was made."""
+"""Devices: data sheets, measured peaks, roofline bounds, memory plans, and the environment of a measurement."""

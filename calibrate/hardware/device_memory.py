@@ -1,4 +1,4 @@
-"""How the memory of a device is divided: weights, what a step needs for the moment, and the rest in pages.
+"""The memory plan of our own decoder: weights, what one of its steps needs at once, and the rest in pages.
 
 Counts bytes from the shape alone; imports no torch. The sizes of a step follow `calibrate.decoder.model.decoder`:
 what is alive at once between two matrix products.
@@ -7,43 +7,17 @@ what is alive at once between two matrix products.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from calibrate.decoder.engine.protocol import CannotRun
-from calibrate.models.decoder_shape import BYTES, DType, ModelShape
+from calibrate.hardware.devices import GIB
+from calibrate.hardware.memory_plan import MemoryPlan, divided
+from calibrate.models.architecture import BYTES
+from calibrate.models.decoder_shape import DType, ModelShape
 
-GIB = 1 << 30
 GPU_LIBRARIES = GIB
 """Bytes kept free on a GPU for what cuBLAS takes and what the allocator rounds up."""
-
-
-@dataclass(frozen=True)
-class MemoryPlan:
-    """Bytes by use, within `limit`: a stated fraction of what the device has.
-
-    weights     of the model, rotary table included
-    step        most that one step needs beside them
-    graphs      for captured decodes: what the largest needs, and the scores that each keeps
-    tokens      ids of the tokens of the requests, at most as many as there are slots at first
-    libraries   for workspaces of libraries and the rounding of allocations
-    pages       how many pages of `page_bytes` fit in the rest, or fewer if fewer were asked for
-    """
-
-    limit: int
-    weights: int
-    step: int
-    graphs: int
-    tokens: int
-    libraries: int
-    pages: int
-    page_bytes: int
-
-    @property
-    def planned(self) -> int:
-        """Bytes in use at most."""
-        fixed = self.weights + self.step + self.graphs + self.tokens + self.libraries
-        return fixed + (self.pages + 1) * self.page_bytes
 
 
 def plan_memory(
@@ -56,42 +30,47 @@ def plan_memory(
     pages: int | None,
     token_budget: int,
     slots: int,
-    longest: int,
-    buckets: tuple[int, ...] = (),
+    max_model_len: int,
+    capture_sizes: tuple[int, ...] = (),
     workspace: int = 0,
     libraries: int = 0,
 ) -> MemoryPlan:
     """Divide a fraction of the device's memory.
 
-    A step computes at most `token_budget` positions and brings at most `slots` tokens; `buckets` are the batches
-    whose decodes are captured, `workspace` what the attention backend keeps, `libraries` what others do. Without
-    `pages`, as many as fit, but no more than all slots can use.
-    Raises CannotRun if there is not a page for every slot, or not as many as asked for.
+    A step computes at most `token_budget` positions and yields at most `slots` tokens; `capture_sizes` are the
+    batches whose decodes are captured, `workspace` is the attention backend's and `libraries` that of libraries, in
+    bytes. The plan also has the rotary table, counted with the weights, the token ids of the requests, and one page
+    for padding. Without `pages`, as many as fit, but no more than all slots can use.
+
+    Raises CannotRun if there is not a page for every slot, or not as many as requested.
     """
-    limit = int(device_bytes * fraction)
+    tokens = (max(64, 2 * slots) + 64) * (max_model_len + 1) * 4
     page_bytes = page_size * shape.kv_bytes_per_token(dtype)
-    weights = shape.weight_bytes(dtype) + longest * shape.head_size * 4
-    step = step_bytes(shape, dtype, max(token_budget, slots), slots) + workspace
-    graphs = max((step_bytes(shape, dtype, rows, rows) for rows in buckets), default=0)
-    graphs += sum(buckets) * shape.vocabulary * BYTES[dtype]
-    tokens = (max(64, 2 * slots) + 64) * (longest + 1) * 4
-    momentary = step + graphs + tokens + libraries
-    fit = max(0, (limit - weights - momentary) // page_bytes - 1)
-    wanted = min(fit, slots * -(-longest // page_size)) if pages is None else pages
-    if wanted > fit or fit < slots:
+    graphs = max((step_bytes(shape, dtype, rows, rows) for rows in capture_sizes), default=0)
+    most = divided(
+        int(device_bytes * fraction),
+        weights=shape.weight_bytes(dtype) + max_model_len * shape.head_size * 4,
+        activations=step_bytes(shape, dtype, max(token_budget, slots), slots) + workspace,
+        graphs=graphs + sum(capture_sizes) * shape.vocabulary * BYTES[dtype],
+        other=tokens + libraries + page_bytes,
+        page_bytes=page_bytes,
+    )
+    wanted = min(most.pages, slots * -(-max_model_len // page_size)) if pages is None else pages
+    if wanted > most.pages or most.pages < slots:
+        momentary = most.activations + most.graphs + tokens + libraries
         raise CannotRun(
-            f"model {shape.name}: {size(weights)} of weights and {size(momentary)} for a step leave "
-            f"room for {fit} pages of {size(page_bytes)} within {fraction:g} of the {size(device_bytes)} that the "
-            f"device has; expected at least {max(slots, pages or 0)}"
+            f"model {shape.name}: {size(most.weights)} of weights and {size(momentary)} for a step leave "
+            f"room for {most.pages} pages of {size(page_bytes)} within {fraction:g} of the {size(device_bytes)} that "
+            f"the device has; expected at least {max(slots, pages or 0)}"
         )
-    return MemoryPlan(limit, weights, step, graphs, tokens, libraries, wanted, page_bytes)
+    return replace(most, pages=wanted)
 
 
 def step_bytes(shape: ModelShape, dtype: DType, tokens: int, yields: int) -> int:
-    """Most bytes alive at once in a step of so many positions, of which so many bring a token.
+    """Most bytes alive at once in a step of `tokens` positions that yields `yields` tokens.
 
-    Beside residual stream and its norm: in the attention, projections, what is rotated in float32, and the answers;
-    in the MLP, gate and up, their product and its operands; at the end, scores, and their softmax in float32.
+    Beside the residual stream and its norm: in the attention, projections, what is rotated in float32, and the
+    output; in the MLP, gate and up, their product and its operands; at the end, logits, and their softmax in float32.
     """
     width = BYTES[dtype]
     heads = shape.query_width + 2 * shape.kv_width
@@ -103,7 +82,7 @@ def step_bytes(shape: ModelShape, dtype: DType, tokens: int, yields: int) -> int
 
 
 def host_bytes(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory this process may use on the host: what is there, or what its control group allows.
+    """Bytes of memory that this process may use on the host: what the machine has, or what its control group allows.
 
     `groups` is where the limits of a container's processes are found (Linux: memory.max of version 2, or
     memory/memory.limit_in_bytes of version 1); elsewhere there is none.
@@ -119,8 +98,8 @@ def host_bytes(groups: Path = Path("/sys/fs/cgroup")) -> int:
     return bytes_there
 
 
-def size(number: int) -> str:
-    """Bytes as people read them."""
+def size(number: float) -> str:
+    """Bytes in GiB or MiB, for a message."""
     if number >= GIB / 10:
         return f"{number / GIB:.1f} GiB"
     return f"{number / (1 << 20):.1f} MiB"

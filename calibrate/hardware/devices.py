@@ -2,8 +2,8 @@
 
 Rates are of dense matrix products with tensor cores, accumulating in 32 bits, without sparsity (where a data sheet
 states only rates with sparsity, half of them); links are one direction of one device to the others. Memory is the
-label's number in GiB, as chips come: what a driver leaves of it is less, most of all where error correction takes a
-part (A10, L4, L40S); give the number where it matters.
+nominal size in GiB: a driver leaves less of it, least where error correction takes a part (A10, L4, L40S); give the
+exact number where it matters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from calibrate.models.architecture import BYTES
+from calibrate.models.architecture import BYTES, dtype_bytes
 
 GIB = 2**30
 GB = 10**9
@@ -47,15 +47,13 @@ class Device:
 
     def arithmetic(self, dtype: str) -> float:
         """FLOP/s of matrix products in this dtype; raises ValueError for a dtype that is not known here."""
-        if dtype not in BYTES:
-            raise ValueError(f"dtype is {dtype!r}; expected one of {', '.join(BYTES)}")
-        found = {1: self.rate8, 2: self.rate, 4: self.rate32}[BYTES[dtype]]
+        found = {1: self.rate8, 2: self.rate, 4: self.rate32}[dtype_bytes(dtype)]
         if not found:
             raise ValueError(f"device {self.name}: its rate in {dtype} is not known; expected {self.known()}")
         return found
 
     def known(self) -> str:
-        """The dtypes whose rates are known, in words."""
+        """The dtypes whose rates are known, for a message."""
         rates = {1: self.rate8, 2: self.rate, 4: self.rate32}
         return " or ".join(dtype for dtype, size in BYTES.items() if rates[size])
 

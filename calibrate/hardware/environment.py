@@ -1,9 +1,8 @@
-"""What a measurement says of where it was made: device, memory, driver and versions. Reads, never sets."""
+"""The environment of a measurement: device, memory, driver and versions. Reads settings, changes none."""
 
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,21 +33,21 @@ def machine(device: torch.device) -> dict[str, Any]:
 
 
 def engine_on(engine: Executor) -> dict[str, Any]:
-    """The same of an engine and its model: what is measured, and by what it is computed."""
+    """The environment of an engine and its model: what is measured, and the kernels that compute it."""
     shape = engine.shape
     return {
         "model": {"name": shape.name, "parameters": shape.parameters, "layers": shape.layers},
-        "shape": asdict(shape),
+        "shape": shape.written(),
         **machine(engine.device),
         "dtype": engine.dtype,
         "attention": engine.attention,
-        "graphs": list(engine.buckets),
+        "graphs": list(engine.capture_sizes),
         "page_size": engine.page_size,
     }
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The name of the CPU, as the system gives it."""
+    """The name of the CPU, as the system states it."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -58,7 +57,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def first_line(path: Path) -> str | None:
-    """The first line of a file, None without one."""
+    """The first line of a file; None without one."""
     try:
         return path.read_text(encoding="utf-8").splitlines()[0].strip()
     except (OSError, IndexError):
@@ -66,7 +65,7 @@ def first_line(path: Path) -> str | None:
 
 
 def installed(package: str) -> str | None:
-    """The version of a package, None if it is not there."""
+    """The version of a package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Clocks, power, temperature and throttling of an NVIDIA GPU, read through NVML by ctypes. Sets nothing.
+"""Clocks, power, temperature and throttling of an NVIDIA GPU, read through NVML by ctypes. Changes no setting.
 
 Names and numbers are those of NVIDIA's nvml.h.
 """
@@ -24,11 +24,11 @@ REASONS = {
 }
 """nvmlClocksEventReasons, by bit."""
 SLOW = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
-"""Those that say that the device was held back."""
+"""The reasons that reduce the device's speed."""
 
 
 class Nvml:
-    """One device of the driver's library; `library` is for whoever brings their own.
+    """One device of the driver's library; `library` replaces it in tests.
 
     Raises OSError where there is no NVML, or no such device.
     """
@@ -44,8 +44,8 @@ class Nvml:
             if code:
                 raise OSError(f"NVML: {call} returned {code}")
 
-    def look(self) -> dict[str, Any]:
-        """graphics_mhz, memory_mhz, power_w, temperature_c and throttled (why); None for what it does not say."""
+    def read_state(self) -> dict[str, Any]:
+        """graphics_mhz, memory_mhz, power_w, temperature_c and throttled (the reasons); None where unknown."""
         reasons = self.read("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong())
         power = self.read("nvmlDeviceGetPowerUsage", ctypes.c_uint())
         return {
@@ -57,21 +57,21 @@ class Nvml:
         }
 
     def read(self, call: str, result: Any, *arguments: int) -> int | None:
-        """One number; None if the device does not tell it."""
+        """One number; None if the device does not report it."""
         code = getattr(self.library, call)(self.device, *map(ctypes.c_uint, arguments), ctypes.byref(result))
         return None if code else int(result.value)
 
 
 def said(reasons: int) -> list[str]:
-    """Reasons in words."""
+    """The names of the reasons in a bit mask."""
     return [name for bit, name in REASONS.items() if reasons & bit]
 
 
-def looker(device_type: str, index: int = 0) -> Any:
-    """What to call at each look at the sentinel: NVML where there is one, else a function that sees nothing."""
+def state_reader(device_type: str, index: int = 0) -> Any:
+    """A function that reads the device's state: `Nvml.read_state`, or without NVML one that returns {}."""
     if device_type != "cuda":
         return dict
     try:
-        return Nvml(index).look
+        return Nvml(index).read_state
     except OSError:
         return dict

@@ -1,6 +1,6 @@
-"""What a device can do at best, measured as steps are: bytes copied and read, and matrix products, a second.
+"""The peaks of a device, measured as steps are: bytes copied and read, and matrix products, a second.
 
-Run before an engine is opened: it takes what memory it finds. CPU figures are of one thread, by its CPU time.
+Run before an engine is opened: it allocates memory. CPU figures are of one thread, by its CPU time.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 import torch
 
-from calibrate.decoder.engine.streams import Lane, StreamLane, ThreadLane
+from calibrate.decoder.engine.streams import CpuStream, CudaStream, ExecutionStream
 from calibrate.decoder.model.decoder import torch_dtype
-from calibrate.models.decoder_shape import BYTES, DType
+from calibrate.models.architecture import BYTES
+from calibrate.models.decoder_shape import DType
 
 REPEATS = 7
 Ceilings = dict[str, float]
@@ -23,11 +24,11 @@ Ceilings = dict[str, float]
 def ceilings(device: torch.device, dtype: DType, threads: int = 1) -> Ceilings:
     """`copy_bytes_per_s` (read and written), `read_bytes_per_s` and `matrix_flop_per_s` of a device in a dtype."""
     on_gpu = device.type == "cuda"
-    lane: Lane = StreamLane(device) if on_gpu else ThreadLane(threads)
+    stream: ExecutionStream = CudaStream(device) if on_gpu else CpuStream(threads)
     try:
-        return lane.do(partial(measured, device, dtype, 1 << 30 if on_gpu else 1 << 26, 8192 if on_gpu else 512))
+        return stream.do(partial(measured, device, dtype, 1 << 30 if on_gpu else 1 << 26, 8192 if on_gpu else 512))
     finally:
-        lane.close()
+        stream.close()
         if on_gpu:
             torch.cuda.empty_cache()
 

@@ -1,7 +1,7 @@
-"""The least a step can take on a device: its bytes at the measured bandwidth, or its operations at the measured rate.
+"""The least duration of a step on a device: its bytes at the measured bandwidth, or its operations at the rate.
 
 Weights are read once a step, the cache of every row once, and every position is multiplied with every weight; nothing
-else is counted, and the longer of the two stands for both. Knows no engine; imports no torch.
+else is counted, and the longer of the two is the bound. Imports no torch.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calibrate.measure.points import Point
-from calibrate.models.decoder_shape import BYTES, DType, ModelShape
+from calibrate.models.architecture import BYTES
+from calibrate.models.decoder_shape import DType, ModelShape
 
 
-def floor_ns(shape: ModelShape, dtype: DType, point: Point, ceilings: Mapping[str, float]) -> float:
-    """Nanoseconds that a step of this shape takes at least, given `read_bytes_per_s` and `matrix_flop_per_s`."""
+def lower_bound_ns(shape: ModelShape, dtype: DType, point: Point, ceilings: Mapping[str, float]) -> float:
+    """Nanoseconds that a step takes at least, given `read_bytes_per_s` and `matrix_flop_per_s` of `ceilings`."""
     rows = point.rows
     tokens = sum(count for _, count in rows)
     cached = sum(start + count for start, count in rows)

@@ -10,15 +10,17 @@ import pandas as pd
 
 from calibrate.measure.points import read
 from calibrate.measure.robust import Drift, drift, robust
+from calibrate.measure.run_log import CONTROL
 
 CLOCKS = ("device", "cpu", "wall")
 COLUMN = {clock: place + 1 for place, clock in enumerate(CLOCKS)}
 
 
 def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
-    """The points of a journal's lines, a row each.
+    """The points of a measurement's lines, a row each.
 
-    Columns: those of `calibrate.fit.step_log`, and point, name, kind, held_out, n, mad_ns, low_ns, high_ns, doubt.
+    Columns: those of `calibrate.fit.step_log`, and point, name, kind, held_out, n, mad_ns, low_ns, high_ns, doubt
+    (half the interval over the median).
 
     Raises ValueError if the clock was not read, or nothing was measured.
     """
@@ -55,14 +57,14 @@ def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
 
 
 def drift_of(lines: Sequence[dict[str, Any]], clock: str) -> Drift:
-    """How the sentinel drifted, by one clock."""
-    looks = [line for line in lines if line["kind"] == "sentinel"]
+    """The drift of the control point, by one clock."""
+    looks = [line for line in lines if line["kind"] == CONTROL]
     medians = [float(np.median(on(line["samples"], clock))) for line in looks]
     return drift([line["at"] for line in looks], medians)
 
 
 def contention(lines: Sequence[dict[str, Any]]) -> float | None:
-    """Wall time over CPU time of the thread that computes, the median of all samples; None where there is none."""
+    """Wall time over CPU time of the thread that computes, the median of all samples; None without CPU time."""
     samples = [sample for line in lines for sample in line.get("samples", ()) if sample[COLUMN["cpu"]]]
     if not samples:
         return None

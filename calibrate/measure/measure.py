@@ -1,7 +1,7 @@
-"""A whole measurement of one engine: its ceilings, the grid in rounds, then what is least known; into a folder.
+"""A whole measurement of one engine into a folder: its ceilings, the grid in rounds, then the least certain points.
 
-Every stage has its deadline, and what is measured is in the folder at once: a run that is killed, or out of time,
-goes on when it is started again. Knows no command line.
+Every stage has its deadline, and each sample is in the folder at once: a run that was killed, or ran out of time,
+continues when it is started again.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from calibrate.decoder.engine.protocol import Engine
 from calibrate.fit.table_fit import left_out
 from calibrate.measure.frame import by_point
 from calibrate.measure.points import Point, grid, held_out
-from calibrate.measure.run_log import Journal
-from calibrate.measure.sampling_plan import Campaign
-from calibrate.measure.step_timer import Bench
+from calibrate.measure.run_log import RunLog
+from calibrate.measure.sampling_plan import SamplingPlan
+from calibrate.measure.step_timer import StepTimer
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """The extent of a measurement.
 
     batch, tokens  the largest step: rows, and positions
     rounds         visits of every point, at most
     steps          timed steps of a visit
     ragged         points held out
-    factor         between neighbours of the grid (4 between contexts, sizes and starts for 2)
-    seconds        for everything; the rounds get three quarters of it, what is left goes where it is needed
-    extra          visits there at most; None: as many as there is time for
+    factor         between neighbours of the grid (squared between contexts, sizes and starts)
+    seconds        for all of it; the rounds get three quarters, the rest goes to the least certain points
+    extra          visits of these at most; None: as many as there is time for
     """
 
     batch: int
@@ -54,32 +54,36 @@ def measure(
     plan: Plan,
     *,
     ceilings: Callable[[], dict[str, float]] | None = None,
-    look: Callable[[], dict[str, Any]] = dict,
+    read_state: Callable[[], dict[str, Any]] = dict,
     clock: str = "device",
     say: Callable[[str], None] = lambda _: None,
     beside: Sequence[Point] = (),
-) -> Journal:
-    """Measure an engine into `folder`, or go on with it; returns the journal, closed.
+) -> RunLog:
+    """Measure an engine into `folder`, or continue there; returns the log, closed.
 
-    `clock` is the one by which points that are predicted badly are found, `beside` are points beside the grid. Raises
-    ValueError for a folder of something else, and for a plan with which nothing can be measured.
+    ceilings    measures the peaks of the device, if they are not in the log
+    read_state  is called at each measurement of the control point (clocks, power)
+    clock       by which poorly predicted points are found
+    beside      points in addition to the grid
+
+    Raises ValueError for the folder of another measurement, and for a plan with which nothing can be measured.
     """
     began = time.monotonic()
-    campaign = prepared(engine, vocabulary, about, folder, plan, look=look, say=say)
-    campaign.points += [point for point in beside if point not in campaign.points and campaign.limits.allow(point)]
-    journal = campaign.journal
-    if ceilings is not None and not journal.of("ceilings"):
-        journal.write(kind="ceilings", **ceilings())
-    until(campaign.rounds(plan.rounds), began + 0.75 * plan.seconds)
-    done = min(visits_by_point(journal, campaign).values(), default=0)
+    sampling = prepared(engine, vocabulary, about, folder, plan, read_state=read_state, say=say)
+    sampling.points += [point for point in beside if point not in sampling.points and sampling.limits.allow(point)]
+    run_log = sampling.run_log
+    if ceilings is not None and not run_log.of("ceilings"):
+        run_log.write(kind="ceilings", **ceilings())
+    until(sampling.rounds(plan.rounds), began + 0.75 * plan.seconds)
+    done = min(visits_by_point(run_log, sampling).values(), default=0)
     if done < plan.rounds:
         say(f"out of time after {done} of {plan.rounds} rounds; the same command goes on from here")
     if done:
-        adapting = campaign.adapt(lambda: left_out(by_point(journal.lines, clock)), batch=8)
+        adapting = sampling.adapt(lambda: left_out(by_point(run_log.lines, clock)), batch=8)
         until(islice(adapting, plan.extra), began + plan.seconds)
-    journal.write(kind="end", at=campaign.at, rounds=done)
-    journal.close()
-    return journal
+    run_log.write(kind="end", at=sampling.at, rounds=done)
+    run_log.close()
+    return run_log
 
 
 def prepared(
@@ -89,28 +93,30 @@ def prepared(
     folder: Path | None,
     plan: Plan,
     first_page: int = 0,
-    look: Callable[[], dict[str, Any]] = dict,
+    read_state: Callable[[], dict[str, Any]] = dict,
     say: Callable[[str], None] = lambda _: None,
-) -> Campaign[Any]:
-    """The campaign of a plan on the pages from `first_page` on, not begun. Raises ValueError as `measure`."""
-    bench = Bench(engine, vocabulary, plan.seed, first_page)
-    limits = bench.limits(plan.batch, plan.tokens)
+) -> SamplingPlan[Any]:
+    """The sampling of a plan on the pages from `first_page` on, not begun. Raises ValueError as `measure`."""
+    timer = StepTimer(engine, vocabulary, plan.seed, first_page)
+    limits = timer.limits(plan.batch, plan.tokens)
     points = grid(limits, plan.factor)
     if not any(point.kind == "decode" for point in points) or not any(point.kind == "chunk" for point in points):
-        raise ValueError(f"{len(bench.numbers)} pages and {limits.longest} positions hold no grid; expected more")
+        raise ValueError(
+            f"{len(timer.numbers)} pages and {limits.max_model_len} positions are too few for a grid; expected more"
+        )
     written = {
         "plan": {key: value for key, value in asdict(plan).items() if key not in ("seconds", "rounds", "extra")}
     }
-    return Campaign(
-        bench,
-        Journal(folder, about | written),
+    return SamplingPlan(
+        timer,
+        RunLog(folder, about | written),
         points,
         held_out(limits, plan.ragged, plan.seed),
-        sentinel=middle(points),
+        control=middle(points),
         limits=limits,
         steps=plan.steps,
         seed=plan.seed,
-        look=look,
+        read_state=read_state,
         say=say,
     )
 
@@ -122,16 +128,16 @@ def middle(points: list[Point]) -> Point:
 
 
 def until(visits: Iterator[None], deadline: float) -> None:
-    """Visit until there is nothing more to visit, or time is up."""
+    """Advance the visits until there are none left or the deadline has passed."""
     for _ in visits:
         if time.monotonic() >= deadline:
             return
 
 
-def visits_by_point(journal: Journal, campaign: Campaign[Any]) -> dict[str, int]:
-    """How often every point of the grid that the device has room for was visited."""
-    counts = {point.name: 0 for point in campaign.points if point.name not in campaign.skipped}
-    for line in journal.of("visit"):
+def visits_by_point(run_log: RunLog, sampling: SamplingPlan[Any]) -> dict[str, int]:
+    """The number of visits of every point of the grid that was not skipped for lack of memory."""
+    counts = {point.name: 0 for point in sampling.points if point.name not in sampling.skipped}
+    for line in run_log.of("visit"):
         if line["name"] in counts:
             counts[line["name"]] += 1
     return counts

@@ -1,4 +1,4 @@
-"""A named model measured on a device: the engine opened for it, and what the record says of both."""
+"""A named model measured on a device: the engine opened for it, and the description of both in the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from calibrate.decoder.engine.opening import open_engine
 from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun
 from calibrate.hardware.environment import engine_on
-from calibrate.hardware.nvml import looker
+from calibrate.hardware.nvml import state_reader
 from calibrate.measure.measure import Plan, measure
-from calibrate.measure.run_log import LINES, Journal, read_lines
+from calibrate.measure.run_log import LINES, RunLog, read_lines
 from calibrate.models.decoder_shape import model_shape
 
 
@@ -21,10 +21,10 @@ def measure_model(
     folder: Path,
     plan: Plan,
     say: Callable[[str], None] = lambda _: None,
-) -> Journal:
-    """Measure a model into a folder, or go on with it; the ceilings of the device first, while its memory is free.
+) -> RunLog:
+    """Measure a model into a folder, or continue there; the ceilings of the device first, while its memory is free.
 
-    Raises CannotRun, one line, for whatever keeps the engine from running, and ValueError as `measure`.
+    Raises CannotRun, one line, if the engine cannot run, and ValueError as `measure`.
     """
     try:
         shape = model_shape(model)
@@ -37,13 +37,15 @@ def measure_model(
         about = engine_on(engine) | {"pages": engine.pages, "threads": options.threads}
         say(f"{shape.name} on {about['device']}, {engine.dtype}, attention {engine.attention}, {engine.pages} pages")
         clock = "cpu" if engine.device.type == "cpu" and options.threads == 1 else "device"
-        look = looker(engine.device.type)
+        read_state = state_reader(engine.device.type)
         given = (lambda: bounds) if bounds else None
-        return measure(engine, shape.vocabulary, about, folder, plan, ceilings=given, look=look, clock=clock, say=say)
+        return measure(
+            engine, shape.vocabulary, about, folder, plan, ceilings=given, read_state=read_state, clock=clock, say=say
+        )
 
 
 def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
-    """What the device of some options can do. Raises CannotRun without torch or the device."""
+    """The measured peaks of the device of some options. Raises CannotRun without torch or the device."""
     try:
         from calibrate.decoder.engine.executor import device_of
         from calibrate.hardware.peaks import ceilings
@@ -55,7 +57,7 @@ def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
 
 
 def on_gpu(device: str) -> bool:
-    """Whether a device of this name is a GPU; where there is no torch, that is for the engine to say."""
+    """Whether a device of this name is a GPU; False without torch, so that opening the engine reports it."""
     try:
         import torch
     except ImportError:

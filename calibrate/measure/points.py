@@ -1,7 +1,6 @@
-"""What to measure: steps by their shape, on a grid that fits an engine's memory, and ragged ones to hold out.
+"""The steps to measure: a grid of shapes that fits an engine's memory, and ragged ones to hold out.
 
-A point is a set of rows: decodes by the context each reads, chunks by where they start and how long they are.
-Knows no engine and no clock.
+A point is a set of rows: decodes by the context each reads, chunks by their start and size.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """What it is, in a line; the same for the same rows."""
+        """The rows in a line; the same for the same rows."""
         return f"{self.kind} {grouped(self.decodes)} + {grouped(self.chunks)}".replace(" +  ", "").strip(" +")
 
     @property
@@ -42,7 +41,7 @@ class Point:
         }
 
     def to_shape(self, context: float | None = None) -> Shape:
-        """The shape that a cost takes, with this context of the decodes in all instead of the point's own."""
+        """The shape that a cost takes, with this total context of the decodes instead of the point's own."""
         shape = Shape()
         shape.decodes = len(self.decodes)
         shape.context = sum(self.decodes) if context is None else round(context)
@@ -62,12 +61,12 @@ class Point:
         return sum(-(-(start + count + spare) // page_size) for start, count in self.rows)
 
     def written(self) -> dict[str, object]:
-        """As plain values, which `read` takes."""
+        """As JSON has it; `read` reads it back."""
         return {"kind": self.kind, "decodes": list(self.decodes), "chunks": [list(chunk) for chunk in self.chunks]}
 
 
 def read(written: dict[str, object]) -> Point:
-    """A point from its plain values."""
+    """A point from `Point.written`."""
     chunks: Iterable[tuple[int, int]] = written["chunks"]  # type: ignore[assignment]
     decodes: Iterable[int] = written["decodes"]  # type: ignore[assignment]
     return Point(written["kind"], tuple(decodes), tuple((start, size) for start, size in chunks))  # type: ignore[arg-type]
@@ -75,21 +74,21 @@ def read(written: dict[str, object]) -> Point:
 
 @dataclass(frozen=True)
 class Limits:
-    """What an engine can take: rows in a step, tokens in a step, positions of one sequence, pages and their size."""
+    """Limits of an engine: rows and tokens of a step, positions of one sequence, pages and their size."""
 
     batch: int
     tokens: int
-    longest: int
+    max_model_len: int
     pages: int
     page_size: int
 
     def allow(self, point: Point, spare: int = 16) -> bool:
-        """Whether a point fits, with so many more positions for each row."""
+        """Whether a point fits, with `spare` more positions for each row."""
         rows = point.rows
         return (
             len(rows) <= self.batch
             and sum(count for _, count in rows) <= max(self.tokens, len(point.decodes))
-            and max(start + count for start, count in rows) + spare < self.longest
+            and max(start + count for start, count in rows) + spare < self.max_model_len
             and point.pages(self.page_size, spare) <= self.pages
         )
 
@@ -105,7 +104,7 @@ def powers(first: int, last: int, factor: float = 2.0) -> list[int]:
 
 def grid(limits: Limits, factor: float = 2.0) -> list[Point]:
     """Decodes (batch x context), even and uneven, chunks (size x start) and mixed steps within the limits."""
-    longest = limits.longest - 32
+    longest = limits.max_model_len - 32
     batches = powers(1, limits.batch, factor)
     contexts = powers(min(16, longest), longest, factor**2)
     sizes = powers(min(8, limits.tokens), limits.tokens, factor**2)
@@ -130,7 +129,7 @@ def grid(limits: Limits, factor: float = 2.0) -> list[Point]:
 
 
 def uneven(batch: int, mean: int, longest: int) -> Point | None:
-    """Decodes of a mean context of which one reads four times as much, or what it can; None if that is too little."""
+    """Decodes of a mean context of which one reads four times as much, or what fits; None if not twice the mean."""
     long = min(4 * mean, longest, batch * mean - (batch - 1))
     if long < 2 * mean or batch < 2:
         return None
@@ -139,12 +138,12 @@ def uneven(batch: int, mean: int, longest: int) -> Point | None:
 
 
 def held_out(limits: Limits, count: int, seed: int) -> list[Point]:
-    """Ragged steps that no grid point is like, never used in a fit: contexts spread over two decades, some chunks."""
+    """Ragged steps unlike every grid point, never used in a fit: contexts over two decades, some with a chunk."""
     stream = np.random.default_rng(seed)
     found: list[Point] = []
     for _ in range(100 * count):
         batch = int(np.exp(stream.uniform(0, np.log(limits.batch + 0.5))))
-        longest = np.exp(stream.uniform(np.log(32), np.log(limits.longest)))
+        longest = np.exp(stream.uniform(np.log(32), np.log(limits.max_model_len)))
         decodes = np.exp(stream.uniform(np.log(longest / 50 + 1), np.log(longest), max(batch, 1)))
         chunks: tuple[tuple[int, int], ...] = ()
         if stream.random() < 0.4:
@@ -159,7 +158,7 @@ def held_out(limits: Limits, count: int, seed: int) -> list[Point]:
 
 
 def between(one: Point, other: Point) -> Point | None:
-    """The step half-way between two of the same kind and rows that are all alike; None if there is none."""
+    """The point half-way between two of the same kind whose rows are all alike; None if there is none."""
     if one.kind != other.kind or one.kind not in ("decode", "chunk") or one == other:
         return None
     if one.kind == "decode":
@@ -173,7 +172,7 @@ def between(one: Point, other: Point) -> Point | None:
 
 
 def grouped(values: Iterable[object]) -> str:
-    """Values with how often each comes, in a few words."""
+    """Values with their counts, for a name."""
     counts: dict[object, int] = {}
     for value in values:
         counts[value] = counts.get(value, 0) + 1

@@ -1,7 +1,7 @@
-"""The record of a measurement: one line of JSON for everything that happens, written as it happens.
+"""The log of a measurement: one line of JSON for every event, written as it happens.
 
-A run that was killed is read back and goes on from its last whole line. `about.json` beside it says what is measured;
-a run is only ever continued by the same. Knows nothing of points or engines.
+A run that was killed is read back and continues after its last whole line. `about.json` beside it describes what is
+measured; a log is only continued by the same measurement.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from typing import Any
 LINES = "samples.jsonl"
 ABOUT = "about.json"
 
+CONTROL = "sentinel"
+"""The kind of the lines that hold samples of the control point."""
+
 Line = dict[str, Any]
 
 
-class Journal:
-    """The lines of a measurement in `folder`, those of an earlier start of it included; in memory if there is none.
+class RunLog:
+    """The lines of a measurement in `folder`, those of earlier starts included; in memory if it is None.
 
-    Raises ValueError, one line, for a folder that holds the measurement of something else.
+    Raises ValueError, one line, for a folder that holds another measurement.
     """
 
     def __init__(self, folder: Path | None, about: Mapping[str, Any]) -> None:
@@ -34,10 +37,10 @@ class Journal:
         if (folder / ABOUT).exists():
             found = read_about(folder)
             for key in sorted({*found, *self.about}):
-                if found.get(key) != plain(self.about.get(key)):
+                if found.get(key) != through_json(self.about.get(key)):
                     raise ValueError(
                         f"{folder / ABOUT}: {key} is {found.get(key)!r}, of this measurement "
-                        f"{self.about.get(key)!r}; expected a new folder, or the same measurement to go on with"
+                        f"{self.about.get(key)!r}; expected a new folder, or the same measurement to continue"
                     )
             self.lines = read_lines(folder)
         else:
@@ -46,7 +49,7 @@ class Journal:
         self.file = (folder / LINES).open("a", encoding="utf-8")
 
     def write(self, **line: Any) -> None:
-        """One more line, in the file when this returns."""
+        """Append a line; it is in the file when this returns."""
         self.lines.append(line)
         if self.file is not None:
             self.file.write(json.dumps(line) + "\n")
@@ -57,15 +60,15 @@ class Journal:
         return [line for line in self.lines if line["kind"] == kind]
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file; no line may follow."""
         if self.file is not None:
             self.file.close()
 
 
 def read_lines(folder: Path) -> list[Line]:
-    """The whole lines of a journal; the last one may have been cut by whoever killed the run.
+    """The whole lines of a log; an incomplete last one, of a run that was killed, is left out.
 
-    Raises ValueError, with file and line, for any other line that is none.
+    Raises ValueError, with file and line, for any other invalid line.
     """
     path = folder / LINES
     if not path.exists():
@@ -88,7 +91,7 @@ def read_lines(folder: Path) -> list[Line]:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What a measurement is of; raises ValueError for a folder that holds none."""
+    """The description of a measurement; raises ValueError for a folder that holds none."""
     path = folder / ABOUT
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -101,13 +104,13 @@ def read_about(folder: Path) -> dict[str, Any]:
     return found
 
 
-def plain(value: Any) -> Any:
-    """A value as it comes back from a file."""
+def through_json(value: Any) -> Any:
+    """A value as it is read back from JSON."""
     return json.loads(json.dumps(value))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A file that is whole or not there."""
+    """Write a file so that it is either complete or not there."""
     new = path.with_name(path.name + ".new")
     new.write_text(text, encoding="utf-8")
     os.replace(new, path)

@@ -1,8 +1,8 @@
-"""When which point is measured, and how often: rounds in random order, a sentinel, then where it is needed most.
+"""When which point is measured, and how often: random rounds, a control point, then the least certain points.
 
-Every round visits every point once, in an order of its own, so that a slow change of the device falls on all alike. A
-sentinel between the visits tells whether there was one. What time is left goes where a fit without a point predicts
-it worst: to that point, or to a new one beside it. Knows neither what a step costs nor when the deadline is.
+Every round visits every point once, in an order of its own, so that a slow change of the device affects all alike. A
+control point between the visits shows whether there was one. The remaining time goes to the points that a fit without
+them predicts worst, and to new ones beside them.
 """
 
 from __future__ import annotations
@@ -15,53 +15,54 @@ import numpy as np
 
 from calibrate.decoder.engine.protocol import Handle, OutOfMemory
 from calibrate.measure.points import Limits, Point, between, read
-from calibrate.measure.run_log import Journal
-from calibrate.measure.step_timer import Bench
+from calibrate.measure.run_log import CONTROL, RunLog
+from calibrate.measure.step_timer import StepTimer
 
 WARM_UP = 1
 """Steps of a visit that are not counted: the first one meets cold caches, and perhaps a graph not captured."""
 
 
-class Campaign(Generic[Handle]):
-    """Visits of `points` and of `held_out` on a bench, written to a journal; those in it already are not made again.
+class SamplingPlan(Generic[Handle]):
+    """Visits of `points` and of `held_out`, written to a log; those that are in it already are not repeated.
 
-    steps     timed steps of a visit
-    every     visits between two looks at the sentinel
-    look      is called with each look at the sentinel; what it returns is written with it (clocks, power)
+    control     the point that is measured again and again, to see the device change
+    steps       timed steps of a visit
+    every       visits between two measurements of the control point
+    read_state  is called at each of these; its result is written with them (clocks, power)
     """
 
     def __init__(
         self,
-        bench: Bench[Handle],
-        journal: Journal,
+        timer: StepTimer[Handle],
+        run_log: RunLog,
         points: list[Point],
         held_out: list[Point],
         *,
-        sentinel: Point,
+        control: Point,
         limits: Limits,
         steps: int = 3,
         every: int = 10,
         seed: int = 0,
-        look: Callable[[], dict[str, Any]] = dict,
+        read_state: Callable[[], dict[str, Any]] = dict,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.bench = bench
-        self.journal = journal
+        self.timer = timer
+        self.run_log = run_log
         self.points = points
         self.held_out = held_out
-        self.sentinel = sentinel
+        self.control = control
         self.limits = limits
         self.steps = steps
         self.every = every
         self.seed = seed
-        self.look = look
+        self.read_state = read_state
         self.say = say
-        self.skipped = {line["name"] for line in journal.of("skip")}
-        self.visited = {(line["round"], line["name"]) for line in journal.of("visit")}
-        self.began = time.monotonic() - max((line["at"] for line in journal.lines if "at" in line), default=0.0)
+        self.skipped = {line["name"] for line in run_log.of("skip")}
+        self.visited = {(line["round"], line["name"]) for line in run_log.of("visit")}
+        self.began = time.monotonic() - max((line["at"] for line in run_log.lines if "at" in line), default=0.0)
 
     def rounds(self, count: int) -> Iterator[None]:
-        """So many rounds; a step of this iterator is a visit."""
+        """`count` rounds; each step of this iterator is a visit."""
         visits = 0
         for number in range(count):
             order = [*self.points, *self.held_out]
@@ -69,19 +70,19 @@ class Campaign(Generic[Handle]):
                 if (number, order[place].name) in self.visited or order[place].name in self.skipped:
                     continue
                 if visits % self.every == 0:
-                    self.watch()
+                    self.measure_control()
                 visits += 1
                 self.visit(order[place], number)
                 yield
-        self.watch()
+        self.measure_control()
 
     def adapt(self, error: Callable[[], dict[str, float]], batch: int = 4) -> Iterator[None]:
-        """Without end: the points of which `error` (relative, by name) says the most, and new ones beside them.
+        """Without end: the points with the largest `error` (relative, by name), and new ones beside them.
 
-        A point that was visited again counts for less each time: where a fit has to extrapolate, looking again
-        changes nothing.
+        A point counts for less each time it was visited again: where a fit has to extrapolate, more samples do not
+        help.
         """
-        number = 1 + max((line["round"] for line in self.journal.of("visit")), default=0)
+        number = 1 + max((line["round"] for line in self.run_log.of("visit")), default=0)
         again: dict[str, int] = {}
         while True:
             found = {name: value / (1 + again.get(name, 0)) for name, value in error().items()}
@@ -89,7 +90,7 @@ class Campaign(Generic[Handle]):
             worst = sorted((name for name in found if name in known), key=lambda name: -found[name])[:batch]
             if not worst:
                 return
-            self.watch()
+            self.measure_control()
             for name in worst:
                 again[name] = again.get(name, 0) + 1
                 for each in (known[name], self.neighbour(known[name])):
@@ -112,15 +113,15 @@ class Campaign(Generic[Handle]):
         return None
 
     def visit(self, point: Point, number: int) -> None:
-        """Measure a point once; if the device has no room for it, say so and never try again."""
+        """Measure a point once; if the device has no memory for it, record that and never try again."""
         try:
-            samples = self.bench.run(point, WARM_UP + self.steps)[WARM_UP:]
+            samples = self.timer.run(point, WARM_UP + self.steps)[WARM_UP:]
         except OutOfMemory as error:
             self.skipped.add(point.name)
-            self.journal.write(kind="skip", name=point.name, reason=str(error), at=self.at)
+            self.run_log.write(kind="skip", name=point.name, reason=str(error), at=self.at)
             self.say(f"skipped {point.name}: {error}")
             return
-        self.journal.write(
+        self.run_log.write(
             kind="visit",
             round=number,
             name=point.name,
@@ -130,14 +131,14 @@ class Campaign(Generic[Handle]):
             samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
         )
 
-    def watch(self) -> None:
-        """Look at the sentinel."""
-        samples = self.bench.run(self.sentinel, WARM_UP + self.steps)[WARM_UP:]
-        self.journal.write(
-            kind="sentinel",
+    def measure_control(self) -> None:
+        """Measure the control point."""
+        samples = self.timer.run(self.control, WARM_UP + self.steps)[WARM_UP:]
+        self.run_log.write(
+            kind=CONTROL,
             at=self.at,
             samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
-            **self.look(),
+            **self.read_state(),
         )
 
     @property
@@ -146,9 +147,9 @@ class Campaign(Generic[Handle]):
         return round(time.monotonic() - self.began, 6)
 
 
-def all_points(journal: Journal) -> list[Point]:
+def all_points(run_log: RunLog) -> list[Point]:
     """Every point that was visited, in order of its first visit."""
-    return list(dict.fromkeys(read(line["point"]) for line in journal.of("visit")))
+    return list(dict.fromkeys(read(line["point"]) for line in run_log.of("visit")))
 
 
 def distance(one: Point, other: Point) -> float:

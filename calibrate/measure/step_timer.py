@@ -1,8 +1,8 @@
-"""Runs points on an engine and takes the times of their steps. Knows how to stage a step, not when or how often.
+"""Runs points on an engine and times their steps.
 
-A decoding row needs no history to be timed: its request begins with as many tokens as it is to read, and the pages
-hold whatever is in them (which has to be something: zeros are multiplied faster than data). Pages come from all over
-the pool, as they do after an hour of serving.
+A decoding row needs no history to be timed: its request begins with as many tokens as it reads, and the pages keep
+their content (which must not be zero: zeros are multiplied faster than data). Pages are drawn from the whole pool, as
+they are after an hour of serving.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from calibrate.measure.points import Limits, Point
 from sim.request import Nanoseconds
 
 FIRST_REQUEST = 1 << 40
-"""Requests of a bench have numbers from here on: a replay on the same engine has its own."""
+"""First number of the timed requests: those of a replay on the same engine are smaller."""
 
 
 @dataclass(frozen=True)
 class Sample:
     """One timed step of a point.
 
-    grown    positions by which every decode has grown since the point's first step
-    wall_ns  from before the launch until the results are there: the call a replay makes
+    grown      positions by which every decode has grown since the point's first step
+    device_ns  duration on the device
+    cpu_ns     CPU time of the computing thread; None on a GPU
+    wall_ns    from before the launch until the results are there: the call that a replay makes
     """
 
     grown: int
@@ -36,15 +38,15 @@ class Sample:
     wall_ns: Nanoseconds
 
     def on(self, clock: str) -> Nanoseconds:
-        """The duration by a clock: device, cpu or wall. Raises ValueError for a cpu time that nobody took."""
+        """The duration by a clock: device, cpu or wall. Raises ValueError for a CPU time that was not measured."""
         found: Nanoseconds | None = getattr(self, f"{clock}_ns")
         if found is None:
-            raise ValueError("this engine tells no CPU time; expected device or wall")
+            raise ValueError("this engine measures no CPU time; expected device or wall")
         return found
 
 
-class Bench(Generic[Handle]):
-    """Stages steps on `engine` in the pages `first_page` .. of it; the rest may belong to somebody else."""
+class StepTimer(Generic[Handle]):
+    """Times steps on `engine`, in its pages from `first_page` on; the others are not touched."""
 
     def __init__(self, engine: Engine[Handle], vocabulary: int, seed: int, first_page: int = 0) -> None:
         self.engine = engine
@@ -54,13 +56,13 @@ class Bench(Generic[Handle]):
         self.next_request = FIRST_REQUEST
 
     def limits(self, batch: int, tokens: int) -> Limits:
-        """What can be staged here in steps of at most so many rows and tokens."""
-        return Limits(batch, tokens, self.engine.longest, len(self.numbers), self.engine.page_size)
+        """The limits of points in steps of at most `batch` rows and `tokens` tokens."""
+        return Limits(batch, tokens, self.engine.max_model_len, len(self.numbers), self.engine.page_size)
 
     def run(self, point: Point, steps: int) -> list[Sample]:
-        """So many steps of a point in a row: the decodes go on from step to step, the chunks are new in each.
+        """Time `steps` consecutive steps of a point: the decodes continue from step to step, chunks are new in each.
 
-        Raises OutOfMemory as the engine does; its requests are forgotten then too.
+        Raises OutOfMemory as the engine does; its requests are ended then too.
         """
         numbers = self.stream.permutation(self.numbers)
         tables, used = [], 0
@@ -77,7 +79,7 @@ class Bench(Generic[Handle]):
                 self.engine.end(request)
 
     def begin(self, known: int) -> int:
-        """A request with so many known tokens, of no meaning."""
+        """Begin a request with `known` random tokens; returns its number."""
         self.next_request += 1
         said = self.stream.integers(0, self.vocabulary, known, dtype=np.int32)
         self.engine.begin(self.next_request, array("i", said.tobytes()))

@@ -1,4 +1,4 @@
-"""What a model weighs, and what one step of it reads and multiplies: counted from its shape, no weights, no device.
+"""A model's parameters, and what one step of it reads and multiplies, counted from its shape.
 
 Dense and mixture-of-experts decoders, grouped-query and latent attention, sliding windows. Norms and biases are left
 out of the counts (less than 0.1% of a model).
@@ -11,23 +11,31 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
+"""Bytes of a number by dtype."""
+
+
+def dtype_bytes(dtype: str) -> int:
+    """Bytes of a number; raises ValueError for an unknown dtype."""
+    if dtype not in BYTES:
+        raise ValueError(f"dtype is {dtype!r}; expected one of {', '.join(BYTES)}")
+    return BYTES[dtype]
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Architecture:
     """The sizes of a decoder that decide what a step costs.
 
     layers, hidden, intermediate, heads, kv_heads, head_size, vocabulary   as in config.json
     dtype             of the weights, as published; empty: not stated
     tied              the output head is the embedding
-    experts           routed experts of a layer (0: a dense model), of which a token takes `experts_per_token`,
-                      each `expert_width` wide; beside them `shared_width` that every token takes
-    dense_layers      so many of the layers are dense all the same
-    window            positions that a windowed layer looks back (0: no window); `windowed_layers` have it
-    kv_rank, q_rank   latent attention (DeepSeek): ranks of the compressed keys and values, and of the queries (0:
-                      not compressed); `rope_size` positions beside, `value_size` of a head's values
+    experts           routed experts of a layer (0: a dense model), of which a token takes `experts_per_token`, each
+                      `expert_width` wide; besides `shared_width` that every token takes
+    dense_layers      number of the layers that are dense all the same
+    window            positions that a windowed layer attends to (0: no window); `windowed_layers` have it
+    kv_rank, q_rank   latent attention (DeepSeek): ranks of the compressed keys and values, and of the queries (0: not
+                      compressed); `rope_size` of a head's rotated part, `value_size` of a head's values
 
-    Raises ValueError for sizes that do not go together.
+    Raises ValueError for sizes that contradict each other.
     """
 
     name: str
@@ -60,26 +68,25 @@ class Anatomy:
             raise ValueError(f"kv_heads is {self.kv_heads}; expected a divisor of heads, {self.heads}")
         if self.experts and not 0 < self.experts_per_token <= self.experts:
             raise ValueError(f"experts_per_token is {self.experts_per_token}; expected from 1 to {self.experts}")
-        if self.dtype and self.dtype not in BYTES:
-            raise ValueError(f"dtype is {self.dtype!r}; expected one of {', '.join(BYTES)}")
+        if self.dtype:
+            dtype_bytes(self.dtype)
         if self.windowed_layers > self.layers:
             raise ValueError(f"windowed_layers is {self.windowed_layers}; expected at most layers, {self.layers}")
         if self.kv_rank and self.value_size < 1:
             raise ValueError(f"value_size is {self.value_size}; expected at least 1, as there is a kv_rank")
 
     def in_dtype(self, dtype: str | None) -> str:
-        """The dtype asked for, or the published one; raises ValueError if there is neither, or it is not known."""
+        """`dtype`, or without it the published one; raises ValueError if neither is known."""
         found = dtype or self.dtype
         if not found:
-            raise ValueError(f"{self.name} does not state the dtype of its weights; expected one besides")
-        if found not in BYTES:
-            raise ValueError(f"dtype is {found!r}; expected one of {', '.join(BYTES)}")
+            raise ValueError(f"{self.name} does not state the dtype of its weights; expected one in addition")
+        dtype_bytes(found)
         return found
 
     def cache_dtype(self, dtype: str | None, kv_dtype: str | None) -> str:
-        """The dtype of keys and values: the one asked for, or that of the weights, or of 16 bits if these have fewer.
+        """The dtype of keys and values: `kv_dtype`, or that of the weights, or of 16 bits if these have fewer.
 
-        So engines have it: weights of 8 bits do not make a cache of 8 bits. Raises ValueError as `in_dtype`.
+        As in engines: weights of 8 bits do not make a cache of 8 bits. Raises ValueError as `in_dtype`.
         """
         if kv_dtype is not None:
             return self.in_dtype(kv_dtype)
@@ -87,14 +94,14 @@ class Anatomy:
         return weights if BYTES[weights] > 1 else "bfloat16"
 
     def activation_dtype(self, dtype: str | None) -> str:
-        """The dtype of what passes between layers: weights of 8 bits do not make it 8 bits either."""
+        """The dtype of what passes between layers, which weights of 8 bits do not make 8 bits either."""
         return self.cache_dtype(dtype, None)
 
     def shared_by(self, devices: int) -> None:
-        """Raise ValueError unless the heads can be dealt out to so many devices.
+        """Raise ValueError unless this number of devices can share the heads.
 
-        Each gets as many heads of queries; of keys and values as many, or copies, so that one number divides the
-        other. Latent keys and values are copied whole.
+        Each gets the same number of query heads; of key and value heads the same number, or copies, so that one
+        number divides the other. Latent keys and values are copied whole.
         """
         if devices < 1:
             raise ValueError(f"tensor_parallel is {devices}; expected at least 1")
@@ -121,7 +128,7 @@ class Anatomy:
         return self.hidden * self.head_size * 2 * (self.heads + self.kv_heads)
 
     def layers_parameters(self, experts: float) -> float:
-        """Of all layers, with so many of the routed experts of each."""
+        """Of all layers, with this number of routed experts in each."""
         sparse = self.layers - self.dense_layers if self.experts else 0
         routed = self.hidden * self.experts + 3 * self.hidden * (self.expert_width * experts + self.shared_width)
         dense = 3 * self.hidden * self.intermediate
@@ -134,7 +141,7 @@ class Anatomy:
         return round(self.layers_parameters(self.experts)) + tables
 
     def experts_touched(self, tokens: float) -> float:
-        """Expected number of a layer's experts that at least one of so many tokens takes, if all are equally likely.
+        """Expected number of a layer's experts that at least one of `tokens` tokens takes, if all are equally likely.
 
         n (1 - (1 - k/n)^tokens): real routers are less even, and touch fewer.
         """
@@ -143,7 +150,7 @@ class Anatomy:
         return float(self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens))
 
     def read(self, tokens: float) -> float:
-        """Parameters that a step of so many tokens reads: the layers with the experts it touches, and the head."""
+        """Parameters that a step of `tokens` tokens reads: the layers with the experts it touches, and the head."""
         return self.layers_parameters(self.experts_touched(tokens)) + self.vocabulary * self.hidden
 
     @property
@@ -159,7 +166,7 @@ class Anatomy:
     def kv_values(self, tensor_parallel: int = 1) -> float:
         """Numbers kept of one position, over all layers, on one of the devices that share the model.
 
-        Heads of keys and values are dealt out, and copied where there are fewer than devices; a latent is copied.
+        Heads of keys and values are divided, and copied where there are fewer than devices; a latent is copied.
         """
         if self.kv_rank:
             return self.layers * (self.kv_rank + self.rope_size)
@@ -183,16 +190,16 @@ class Anatomy:
         return 4.0 * self.layers * self.heads * self.head_size
 
     def described(self) -> dict[str, Any]:
-        """Its sizes by name, without those that it has not."""
+        """Its sizes by name, without those that are 0 or empty."""
         return {key: value for key, value in asdict(self).items() if value}
 
 
-def from_mapping(given: Mapping[str, Any]) -> Anatomy:
-    """The sizes in a mapping by our own names, as a profile has them; raises ValueError for what is not one."""
-    known = {field.name for field in fields(Anatomy)}
+def from_mapping(given: Mapping[str, Any]) -> Architecture:
+    """The sizes in a mapping by our names, as a profile has them; raises ValueError for an unknown or missing one."""
+    known = {field.name for field in fields(Architecture)}
     if unknown := [key for key in given if key not in known]:
         raise ValueError(f"{unknown[0]}: unknown size; known are {', '.join(sorted(known))}")
     try:
-        return Anatomy(**given)
+        return Architecture(**given)
     except TypeError as error:
         raise ValueError(str(error).split("__init__() ")[-1]) from None

@@ -1,25 +1,49 @@
-"""A Hugging Face config.json as the sizes of a decoder: what its keys mean, and which models are refused."""
+"""Hugging Face's config.json as the sizes of a decoder: what its keys mean, and which models are refused."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from calibrate.models.architecture import Anatomy
+from calibrate.models.architecture import Architecture
 
 
-def from_config(config: Any) -> Anatomy:
-    """The sizes in the mapping of a Hugging Face config.json, by the name that it states, or else its model_type.
+def find(model: str) -> Path | None:
+    """The config.json at a path or in the folder at it; None: there is no such file."""
+    path = Path(model).expanduser()
+    path = path / "config.json" if path.is_dir() else path
+    return path if path.is_file() else None
 
-    Raises ValueError for a key that is missing or no whole number. A model with a nested text_config is read from it.
-    """
+
+def read(path: Path) -> Any:
+    """The content of a file of JSON; raises ValueError for a file that is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"not readable as JSON ({error})") from None
+
+
+def checked(config: Any) -> Mapping[str, Any]:
+    """The config if it is a mapping; raises ValueError for anything else."""
     if not isinstance(config, Mapping):
         raise ValueError(f"found {type(config).__name__}; expected the object of a config.json")
-    dtype = published(config)
+    return config
+
+
+def from_config(config: Any) -> Architecture:
+    """The sizes in the mapping of a config.json, named as it states, or else by its model_type.
+
+    A model with a nested text_config is read from that. Raises ValueError for a key that is missing or no whole
+    number, and for a model that is not a decoder of attention alone.
+    """
+    config = checked(config)
+    dtype = published_dtype(config)
     name = str(config.get("_name_or_path") or config.get("model_type") or "config.json")
     if isinstance(config.get("text_config"), Mapping):
         config = config["text_config"]
-        dtype = dtype or published(config)
+        dtype = dtype or published_dtype(config)
     refuse(config)
     heads, hidden, layers = (
         whole(config, key) for key in ("num_attention_heads", "hidden_size", "num_hidden_layers")
@@ -30,7 +54,7 @@ def from_config(config: Any) -> Anatomy:
     window = first(config, "sliding_window") if config.get("use_sliding_window", True) else 0
     latent = first(config, "kv_lora_rank")
     size = first(config, "qk_nope_head_dim") if latent else first(config, "head_dim") or hidden // max(heads, 1)
-    return Anatomy(
+    return Architecture(
         name=name,
         layers=layers,
         hidden=hidden,
@@ -55,8 +79,8 @@ def from_config(config: Any) -> Anatomy:
     )
 
 
-def published(config: Mapping[str, Any]) -> str:
-    """The dtype of the weights: that of the config, or of its quantisation; empty if it states none.
+def published_dtype(config: Mapping[str, Any]) -> str:
+    """The dtype of the weights: that of the config, or of its quantisation; empty: not stated.
 
     Raises ValueError for a quantisation other than to 8 bits.
     """
@@ -70,7 +94,7 @@ def published(config: Mapping[str, Any]) -> str:
 
 
 def refuse(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for what is no decoder of attention alone."""
+    """Raise ValueError for a model that is not a decoder of attention alone."""
     if config.get("is_encoder_decoder"):
         raise ValueError("is_encoder_decoder is true; expected a decoder")
     kinds = config.get("layer_types") or []
@@ -82,7 +106,7 @@ def refuse(config: Mapping[str, Any]) -> None:
 
 
 def dense(config: Mapping[str, Any], layers: int) -> int:
-    """How many layers of a mixture are dense: the first ones, those listed, or all but every so many."""
+    """How many layers of a mixture are dense: the first ones, those listed, or all but every n-th."""
     step = first(config, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq") or 1
     listed = config.get("mlp_only_layers") or []
     skipped = first(config, "first_k_dense_replace")
@@ -102,12 +126,12 @@ def windowed(config: Mapping[str, Any], layers: int) -> int:
 
 
 def first(config: Mapping[str, Any], *keys: str) -> int:
-    """The first of these keys that is given and not null, as a whole number; 0 if none is."""
+    """The first of these keys that is present and not null, as a whole number; 0 if none is."""
     return next((whole(config, key) for key in keys if config.get(key) is not None), 0)
 
 
 def whole(config: Mapping[str, Any], key: str) -> int:
-    """A whole number of a config; raises ValueError if it is missing or none."""
+    """A whole number of a config; raises ValueError if it is missing or not one."""
     found = config.get(key)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise ValueError(f"{key} is {found!r}; expected a whole number")

@@ -1,7 +1,6 @@
 """The weights of a decoder: random ones from a seed, or those of a checkpoint in a local folder.
 
-Random weights keep the size of what flows through them, as trained ones do, and none is zero: a GPU computes
-zeros faster.
+Random weights keep the scale of the activations, as trained ones do, and none is zero: a GPU multiplies zeros faster.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Weights:
 
 
 Source = Callable[[str, tuple[int, ...]], Tensor]
-"""The tensor of a name, as Hugging Face names those of Llama, in the dtype and on the device that were asked for."""
+"""The tensor of a name, as Hugging Face names those of Llama, in the dtype and on the device of the weights."""
 
 
 def assembled(shape: ModelShape, source: Source) -> Weights:
@@ -58,7 +57,7 @@ def assembled(shape: ModelShape, source: Source) -> Weights:
 
 
 def block(shape: ModelShape, source: Source, at: str) -> Block:
-    """The weights of one layer; what is multiplied with the same input lies in one matrix."""
+    """The weights of one layer; matrices that are multiplied with the same input are concatenated."""
     widths = {"q": shape.query_width, "k": shape.kv_width, "v": shape.kv_width}
     attention, mlp = f"{at}.self_attn", f"{at}.mlp"
     bias = None
@@ -77,10 +76,9 @@ def block(shape: ModelShape, source: Source, at: str) -> Block:
 
 
 def random_weights(shape: ModelShape, seed: int, dtype: torch.dtype, device: torch.device) -> Weights:
-    """Normal weights of standard deviation 1 / sqrt(inputs); what is added to the residual stream, less.
+    """Normal weights of standard deviation 1 / sqrt(inputs); smaller where the output adds to the residual stream.
 
-    Every tensor has a stream of its own, named after it; the same seed gives the same weights on the same kind of
-    device.
+    Every tensor has a random stream named after it; the same seed gives the same weights on the same kind of device.
     """
 
     def draw(name: str, sizes: tuple[int, ...]) -> Tensor:
@@ -100,8 +98,8 @@ def random_weights(shape: ModelShape, seed: int, dtype: torch.dtype, device: tor
 def load_weights(shape: ModelShape, folder: Path, dtype: torch.dtype, device: torch.device) -> Weights:
     """The weights of a checkpoint: all *.safetensors of a local folder.
 
-    Raises CannotRun, naming folder and tensor, for a folder without such files, for a tensor that is missing, that
-    has another shape, or that this decoder would not use.
+    Raises CannotRun, with folder and tensor, for a folder without such files, for a tensor that is missing, that has
+    another shape, or that this decoder does not use.
     """
     try:
         from safetensors import safe_open

@@ -1,4 +1,4 @@
-"""What a step costs from shapes alone: a model's sizes, a device's data sheet, stated efficiencies. No measurement.
+"""The cost of a step from shapes alone: a model's sizes, a device's data sheet, stated efficiencies. No measurement.
 
 The weights are read once a step at the bandwidth, each token multiplied at the arithmetic rate, each cached token
 read at the bandwidth, and devices that share a layer add their parts up over the link. A dense model on one device
@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrate.hardware.devices import Device
-from calibrate.hardware.memory_plan import capacity, sized
-from calibrate.models.architecture import Anatomy
+from calibrate.hardware.memory_plan import capacity
+from calibrate.models.architecture import Architecture, dtype_bytes
 from calibrate.profiles.profile import Profile, profile
 from sim.cost.forms import Roofline
 
@@ -24,10 +24,11 @@ TOKENS = tuple(sorted({round(2 ** (half / 2)) for half in range(30)}))
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Shares of the data sheet that engines get: bandwidth for weights and for the cache, rates, the link.
+    """Shares of the data sheet that engines attain: bandwidth for weights and for the cache, rates, the link.
 
-    `all_reduce_s` is what the smallest all-reduce takes. The defaults are round numbers near what the profiles that
-    are shipped, and published all-reduces on eight H100s, come to; docs/costs.md has the comparison.
+    `all_reduce_s` is the duration of the smallest all-reduce. The defaults are round numbers near those of the
+    shipped profiles and of published all-reduces on eight H100s; docs/costs.md has the comparison. Raises ValueError
+    for a number outside (0, 1].
     """
 
     weights: float = 0.8
@@ -44,7 +45,7 @@ class Efficiency:
 
 
 def roofline(
-    model: Anatomy,
+    model: Architecture,
     device: Device,
     *,
     dtype: str | None = None,
@@ -53,23 +54,23 @@ def roofline(
     context: float | None = None,
     tensor_parallel: int = 1,
 ) -> Roofline:
-    """The roofline of a model on so many devices, without their all-reduces; of a mixture, with all experts read.
+    """The roofline of a model on `tensor_parallel` devices, without all-reduces; of a mixture, with all experts read.
 
     `context`: mean cached positions of a sequence, which a model with a window needs: beyond the window a layer reads
     no more, and the cost per position is that at this context. Attention multiplies in the cache's dtype, at its
-    rate. Raises ValueError without the context, for a dtype whose rate the device's data sheet has not, and for heads
-    that cannot be dealt out.
+    rate. Raises ValueError without the context, for a dtype whose rate the device's data sheet does not state, and
+    for heads that the devices cannot share.
     """
     model.shared_by(tensor_parallel)
     if model.window and context is None:
         raise ValueError(
-            f"{model.name} has layers with a window of {model.window}; expected the mean context besides"
+            f"{model.name} has layers with a window of {model.window}; expected the mean context in addition"
         )
     share = model.kv_share(context) if context is not None else 1.0
     cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
-    size, rate = sized(dtype), device.arithmetic(dtype) * efficiency.arithmetic * tensor_parallel
+    size, rate = dtype_bytes(dtype), device.arithmetic(dtype) * efficiency.arithmetic * tensor_parallel
     attention = device.arithmetic(cache) * efficiency.attention * tensor_parallel
-    cached = model.kv_values(tensor_parallel) * sized(cache) * share
+    cached = model.kv_values(tensor_parallel) * dtype_bytes(cache) * share
     return Roofline(
         weight_pass=NS * model.read(1e9) * size / (device.bandwidth * efficiency.weights * tensor_parallel),
         per_token=NS * 2 * model.multiplied / rate,
@@ -80,7 +81,7 @@ def roofline(
 
 
 def table(
-    model: Anatomy,
+    model: Architecture,
     device: Device,
     *,
     dtype: str | None = None,
@@ -89,7 +90,7 @@ def table(
     context: float | None = None,
     tensor_parallel: int = 1,
 ) -> dict[str, Any]:
-    """The same as a table's content: with the experts that so many tokens touch, and two all-reduces a layer.
+    """The same as a table's content: with the experts that a step's tokens touch, and two all-reduces a layer.
 
     Raises ValueError as `roofline`, and for several devices whose link is not known.
     """
@@ -99,7 +100,7 @@ def table(
     )  # fmt: skip
     if tensor_parallel > 1 and not device.link:
         raise ValueError(f"device {device.name}: its link is not known; expected one for {tensor_parallel} devices")
-    size = sized(model.activation_dtype(dtype))
+    size = dtype_bytes(model.activation_dtype(dtype))
     dense = []
     for tokens in TOKENS:
         weights = lines.weight_pass * model.read(tokens) / model.read(1e9)
@@ -117,7 +118,7 @@ def table(
 
 
 def all_reduces_ns(
-    model: Anatomy, link: float, tokens: int, size: int, efficiency: Efficiency, devices: int
+    model: Architecture, link: float, tokens: int, size: int, efficiency: Efficiency, devices: int
 ) -> float:
     """Nanoseconds in which the devices add up their parts of every token, twice a layer: a ring over the link.
 
@@ -130,7 +131,7 @@ def all_reduces_ns(
 
 
 def from_shapes(
-    model: Anatomy,
+    model: Architecture,
     device: Device,
     *,
     name: str = "from-shapes",
@@ -143,7 +144,7 @@ def from_shapes(
     host_ns: float = 0.0,
     utilization: float = 0.9,
 ) -> Profile:
-    """A profile of nothing but shapes.
+    """A profile from shapes alone.
 
     Raises ValueError for a model that does not fit, and as `roofline`, `table`.
     """

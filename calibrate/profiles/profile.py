@@ -1,8 +1,8 @@
-"""A profile: what a step costs somewhere, and where that was learned. Read, checked, named by its content, written.
+"""A profile: what a step costs on a device, and its source. Read, checked, identified by its content, written.
 
-A YAML file with every key of `profile_schema.KEYS`; null says that the source does not state it. Durations in
-`curve` are nanoseconds. Two profiles are the same if and only if their content is (`sha256`): never by the file's
-name. Knows the kinds of curve as the kernel builds them, not how one is measured or fitted.
+A YAML file with every key of `calibrate.profiles.schema.KEYS`; null: the source does not state it. Durations in
+`curve` are nanoseconds. Two profiles are the same if and only if their content is (`sha256`): the file's name does
+not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from sim.cost.forms import Curve
 
 @dataclass(frozen=True)
 class Profile:
-    """A checked profile. `content` is the mapping of its file; `name` is what to call it and means nothing else."""
+    """A checked profile. `content` is the mapping of its file; `name` is a label only.
+
+    Raises ValueError, one line, for content that is not a profile's.
+    """
 
     name: str
     content: Mapping[str, Any]
@@ -47,9 +50,9 @@ class Profile:
         return {key: value for key, value in (self.content["range"] or {}).items() if value is not None}
 
     def cost(self, **terms: Any) -> Curve:
-        """The curve as the kernel takes it; `terms` take the place of coefficients it has.
+        """The curve as the kernel takes it; `terms` replace coefficients.
 
-        Raises ValueError for a term that a curve of this kind has not.
+        Raises ValueError for a term that a curve of this kind does not have.
         """
         return curve(self.kind, {**self.content["curve"][self.kind], **terms})
 
@@ -60,13 +63,14 @@ class Profile:
 
 
 def profile(curve: Mapping[str, Mapping[str, Any]], *, name: str = "profile", **about: Any) -> Profile:
-    """A profile of a curve, as in `{"roofline": {"weight_pass": 1e7, ...}}`, and the rest of the keys of a profile.
+    """A profile of a curve, as in `{"roofline": {"weight_pass": 1e7, ...}}`, and the other keys of a profile.
 
-    Keys that are left out are null. Raises ValueError for an unknown key or one that has to be stated.
+    Keys that are left out are null. Raises ValueError for an unknown key, or one that is missing and has to be
+    stated.
     """
     stated = {"format": FORMAT, **about, "curve": curve}
     known_keys(stated, KEYS)
-    return Profile(name, {key: plain(stated.get(key)) for key in KEYS if key in stated or key != "details"})
+    return Profile(name, {key: yaml_value(stated.get(key)) for key in KEYS if key in stated or key != "details"})
 
 
 def read(path: str | Path) -> Profile:
@@ -77,14 +81,14 @@ def read(path: str | Path) -> Profile:
 
 @lru_cache(maxsize=64)
 def parse(text: bytes | str, name: str, source: str) -> Profile:
-    """The profile in a file's text; `source` begins the message of the ValueError raised for a wrong one.
+    """The profile in a file's text; `source` begins the message of the ValueError raised for an invalid one.
 
-    The same text is parsed once: what is kept goes by the text, not by a file.
+    Parsed profiles are cached by their text.
     """
     try:
         content = yaml.load(text, Loader=Loader)
     except RecursionError:
-        raise ValueError(f"{source}: invalid YAML: values inside values, more than can be read") from None
+        raise ValueError(f"{source}: invalid YAML: nested too deeply to be read") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{source}: invalid YAML: {' '.join(str(error).split())}") from None
     try:
@@ -94,7 +98,7 @@ def parse(text: bytes | str, name: str, source: str) -> Profile:
 
 
 def shipped() -> list[str]:
-    """The names of the profiles that come with slotstep, sorted."""
+    """The names of the profiles that ship with slotstep, sorted."""
     folder = resources.files("calibrate") / "profiles"
     return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
 
@@ -110,12 +114,12 @@ def named(name: str) -> Profile:
     return parse(file.read_bytes(), name, f"{name}.yaml")
 
 
-def plain(value: Any) -> Any:
+def yaml_value(value: Any) -> Any:
     """`value` as YAML holds it: mappings, lists, and the numbers of numpy as Python's."""
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): yaml_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [yaml_value(inner) for inner in value]
     return value.item() if hasattr(value, "item") else value
 
 

@@ -1,4 +1,4 @@
-"""What a profile holds: its keys, what each has to be, its curve, and the digest of its content. Reads no file."""
+"""The format of a profile: its keys, their types, its curve, and the digest of its content. Reads no file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.cost.table import KNOTS, LINES, Knots, Lines, Table, table
 FORMAT = 1
 CURVES: dict[str, type[Curve]] = {"affine": Affine, "roofline": Roofline, "table": Table}
 PARTS = (*KNOTS, *LINES, "graph_sizes")
-"""Coefficients that are no numbers."""
+"""Coefficients that are not numbers."""
 KEYS = {
     "format": "the version of this format, 1",
     "device": "its name, as the driver or the vendor gives it",
@@ -54,7 +54,7 @@ MAPPINGS = ("software", "model", "residuals", "range", "details")
 
 
 def check(content: Any) -> None:
-    """Raise ValueError, one line that begins with the key, unless `content` is that of a profile."""
+    """Raise ValueError, one line that begins with the key, unless `content` is a profile's."""
     if not isinstance(content, Mapping):
         raise ValueError(f"found {brief(content)}; expected a mapping with keys such as device and curve")
     known_keys(content, KEYS)
@@ -145,17 +145,19 @@ def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
 
 
 def coefficients(cost: Curve) -> dict[str, dict[str, Any]]:
-    """A curve of the kernel as a profile holds it, by its kind, without what is 0; `curve` reads it back."""
+    """A curve of the kernel as a profile holds it, by its kind, without zeros; inverse of `curve`."""
     kind = next(name for name, form in CURVES.items() if isinstance(cost, form))
-    return {kind: {each.name: plain(value) for each in fields(cost) if (value := getattr(cost, each.name))}}
+    return {
+        kind: {each.name: yaml_coefficient(value) for each in fields(cost) if (value := getattr(cost, each.name))}
+    }
 
 
-def plain(value: Any) -> Any:
+def yaml_coefficient(value: Any) -> Any:
     """A coefficient as YAML holds it: a number, a list of sizes, or a table with its points."""
     if isinstance(value, Knots):
         return {"at": list(value.at), "ns": list(value.y)}
     if isinstance(value, Lines):
-        return {**plain(value.base), "per_position": list(value.per_position.y)}
+        return {**yaml_coefficient(value.base), "per_position": list(value.per_position.y)}
     return list(value) if isinstance(value, tuple) else value
 
 

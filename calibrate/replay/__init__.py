@@ -1,1 +1,1 @@
-"""A trace served by a real engine under the scheduler, on the wall clock."""
+"""Serving a trace on a real engine under the scheduler, on the wall clock."""

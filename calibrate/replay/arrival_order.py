@@ -1,4 +1,4 @@
-"""The order of arrival, for runs that know no other policy: who came first goes first, also after a preemption."""
+"""The order of arrival, for runs without another policy: first come, first served, also after a preemption."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class ByArrival(RankedOrder):
     appends = True
 
     def rank(self, seq: Sequence) -> Rank:
-        """All alike: ties are by arrival."""
+        """The same for all: ties are broken by arrival."""
         return ()

@@ -1,7 +1,7 @@
-"""From the scheduler's batches to an engine's steps: whose rows, in which pages, and which pages move.
+"""From the scheduler's batches to an engine's steps: the rows, their pages, and the pages that are swapped.
 
-One allocator: the pool says which pages a sequence holds, and the engine uses those numbers. Pages that a swap frees
-are copied to the host by the next step, before anything overwrites them. Knows no model and no clock.
+There is one allocator: the pool assigns pages to sequences, and the engine uses its numbers. Pages that a swap frees
+are copied to the host by the next step, before anything overwrites them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.request import Request, Sequence
 
 
-class PagedExecutor(Generic[Handle]):
-    """Runs the batches of `scheduler` on `engine`; `prompts` says which tokens a request begins with.
+class BatchAdapter(Generic[Handle]):
+    """Runs the batches of `scheduler` on `engine`; `prompts` gives the tokens that a request begins with.
 
-    Raises CannotRun for a pool or a scheduler that the engine cannot follow.
+    Raises CannotRun for a pool or a scheduler that the engine does not support.
     """
 
     def __init__(
@@ -52,21 +52,21 @@ class PagedExecutor(Generic[Handle]):
     def launch(self, batch: Batch) -> Handle:
         """Start the batch behind those launched before."""
         step = self.step(batch)
-        self.end_gone()
+        self.end_finished()
         return self.engine.launch(step)
 
     def collect(self, handle: Handle) -> Outcome:
-        """Wait for the oldest batch in flight; what it brought."""
+        """Wait for the oldest batch in flight; its results."""
         return self.engine.collect(handle)
 
     def forget(self, seq: Sequence) -> None:
-        """A sequence has ended; the engine hears of it once the scheduler has let go of it."""
+        """Note that a sequence has ended; the engine is told once the sequence has left the batch."""
         self.ended.append(seq)
         self.host_free += self.on_host.pop(seq.index, ())
 
     def close(self) -> None:
-        """Nothing runs any more: the engine forgets every request."""
-        self.end_gone()
+        """End every remaining request of the engine, when nothing runs any more."""
+        self.end_finished()
 
     def step(self, batch: Batch) -> Step:
         """The batch as the engine takes it."""
@@ -90,7 +90,7 @@ class PagedExecutor(Generic[Handle]):
         return Step(tuple(rows), tuple(swap_out), tuple(swap_in))
 
     def pages_that_leave(self) -> list[tuple[int, int]]:
-        """(device page, host page) of those whom the plan has swapped out; raises CannotRun if the host is full."""
+        """(device page, host page) of the sequences that the plan swapped out; CannotRun if the host is full."""
         leaving: list[tuple[int, int]] = []
         released, self.pool.numbers.released = self.pool.numbers.released, []
         for seq, table in released if self.scheduler.config.swap else ():
@@ -102,8 +102,8 @@ class PagedExecutor(Generic[Handle]):
             leaving += zip(table, places, strict=True)
         return leaving
 
-    def end_gone(self) -> None:
-        """The engine forgets those who have ended and left the batch."""
+    def end_finished(self) -> None:
+        """End the engine's requests of sequences that have ended and left the batch."""
         staying = []
         for seq in self.ended:
             if seq.serial in self.scheduler.state.running:

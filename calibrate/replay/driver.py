@@ -4,12 +4,12 @@
     executor.collect(handle); scheduler.commit(batch, now)
 
 One loop for the synchronous engine (one step in flight) and for asynchronous scheduling (two). The clock is read once
-a step, when its results are there: that instant ends the step and starts the next, so what the host does between two
-steps is part of the second, as the cost model has it. What came due while a step ran is told to the scheduler when
-the step has ended, before the commit and each at its own due time: so a late look is never taken for a late request.
+a step, when its results are there: that instant ends the step and starts the next, so host time between two steps is
+part of the second, as in the cost model. What came due while a step ran is submitted when the step has ended, before
+the commit and each at its own due time: so late processing is not recorded as a late request.
 
 With an executor that advances a fake clock by the cost of each batch the log is the simulator's, byte for byte.
-Imports no SimPy. Knows neither model nor device.
+Imports no SimPy.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from time import perf_counter_ns
 from typing import Any, Protocol
 
 from calibrate.replay.clock import Clock
-from calibrate.replay.event_queue import HeapAgenda
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.event_queue import EventQueue
+from calibrate.replay.host_timing import HostTiming
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
@@ -31,10 +31,10 @@ from sim.service.event_order import ARRIVAL
 
 
 class Executor(Protocol):
-    """What runs batches, in the order they are launched."""
+    """Runs batches, in the order they are launched."""
 
     def launch(self, batch: Batch) -> object:
-        """Have a batch run behind those launched before, and return at once; the result is for `collect`."""
+        """Run a batch behind those launched before, and return at once; the result is for `collect`."""
 
     def collect(self, handle: Any) -> object:
         """Wait until a launched batch has run; the oldest first."""
@@ -46,7 +46,8 @@ class Executor(Protocol):
 class Driver:
     """Runs one engine from the first request to the end of the last; time begins with `run`.
 
-    `pace` is what it did with its own time. `progress` is told after each step how many requests have ended.
+    `timing` has the host time of its own work. `progress` is called after each step with the number of ended
+    requests.
     """
 
     def __init__(
@@ -62,8 +63,8 @@ class Driver:
         self.executor = executor
         self.clock = clock
         self.progress = progress
-        self.agenda = HeapAgenda()
-        self.pace = Pace()
+        self.agenda = EventQueue()
+        self.timing = HostTiming()
         self.flying: deque[tuple[Batch, object]] = deque()
         self.must_plan = False
         self.wake = 0
@@ -71,7 +72,7 @@ class Driver:
         self.instant: Nanoseconds = 0
 
     def run(self) -> EventLog:
-        """Serve every request; returns the log, whose accounts have been checked."""
+        """Serve every request; returns the log, after `scheduler.check`."""
         self.zero = self.clock.now()
         self.clients.start(self.agenda, self.send)
         self.instant = self.now()
@@ -91,12 +92,12 @@ class Driver:
         return self.clock.now() - self.zero
 
     def catch_up(self, before: Nanoseconds) -> None:
-        """All that is due before an instant happens, at its own time; then it is that instant, or the one before."""
+        """Run all events due before an instant, each at its own time."""
         self.agenda.run(before)
         self.agenda.now = self.instant
 
     def wait(self) -> bool:
-        """Sleep until something is due; False if nothing is any more."""
+        """Sleep until the next event is due; False if there is none."""
         if not self.scheduler.busy:
             self.agenda.drop_limits()
         due = self.agenda.next()
@@ -104,11 +105,11 @@ class Driver:
             return False
         self.clock.sleep_until(self.zero + due)
         self.instant = self.now()
-        self.pace.woke(self.instant - due)
+        self.timing.woke(self.instant - due)
         return True
 
     def plan(self) -> None:
-        """Ask for the next batch and launch it, behind the step that runs if there is one."""
+        """Plan the next batch and launch it, behind the step that runs if there is one."""
         began = perf_counter_ns()
         self.must_plan = False
         batch = self.scheduler.plan(self.instant)
@@ -123,10 +124,10 @@ class Driver:
         self.wake = 0
         self.flying.append((batch, self.executor.launch(batch)))
         self.must_plan = len(self.flying) < self.scheduler.config.depth
-        self.pace.planned(planned - began, perf_counter_ns() - planned)
+        self.timing.planned(planned - began, perf_counter_ns() - planned)
 
     def collect(self) -> None:
-        """The oldest step in flight has ended: take its results; the one behind it starts."""
+        """Wait for the oldest step in flight and commit it; the one behind it starts."""
         batch, handle = self.flying.popleft()
         self.executor.collect(handle)
         ended = self.now()
@@ -138,29 +139,29 @@ class Driver:
         if self.flying:
             self.flying[0][0].start = ended
         self.must_plan = True
-        self.pace.committed(perf_counter_ns() - began)
+        self.timing.committed(perf_counter_ns() - began)
         if self.progress is not None:
             self.progress(self.scheduler.log.ended)
 
     def await_order(self) -> None:
-        """Nothing runs; if someone waits whom the order lets go later by itself, plan again then."""
+        """With nothing running, plan again when the order will admit a waiting request without another event."""
         until = self.scheduler.order_changes_at(self.instant)
         if until is not None:
             self.wake = self.agenda.after(until - self.instant, ARRIVAL, self.try_again)
 
     def try_again(self, entry: object) -> None:
-        """Plan, unless something runs by now or another wake-up was agreed on."""
+        """Plan, unless a step runs by now or the wake-up is stale."""
         if entry == self.wake and not self.flying:
             self.must_plan = True
 
     def send(self, request: Request) -> bool:
-        """A request enters at its own time; whether it was taken, not rejected."""
+        """Submit a request at its own time; whether it was accepted."""
         patience = self.clients.patience(request)
         if patience is not None and patience <= 0:
             self.scheduler.discard(request, self.agenda.now)
             return False
         seq = self.scheduler.submit(request, self.agenda.now)
-        self.pace.received(self.now() - self.agenda.now)
+        self.timing.received(self.now() - self.agenda.now)
         if not self.flying:
             self.must_plan = True
         if seq is None:
@@ -169,7 +170,7 @@ class Driver:
         return True
 
     def abort(self, seq: Sequence, kind: Kind) -> None:
-        """The client of a request gives up at that time, or it times out."""
+        """End a request that its client cancels or that times out."""
         if seq.ended:
             return
         self.scheduler.abort(seq, self.agenda.now, kind)
@@ -178,7 +179,7 @@ class Driver:
         self.tell()
 
     def tell(self) -> None:
-        """Let clients and executor know of the requests that have just ended."""
+        """Notify clients and executor of the requests that have just ended."""
         for seq in self.scheduler.take_departed():
             if self.clients.react:
                 self.clients.ended(seq)

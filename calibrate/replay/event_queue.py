@@ -1,7 +1,6 @@
-"""What is to happen during a replay: a heap by instant, rank and order of being put there.
+"""The events of a replay: a heap by instant, rank and order of insertion.
 
-The same total order as the simulator's (`sim.service.event_order`). Knows no clock: whoever drives it says how far
-time has come.
+The same total order as the simulator's (`sim.service.event_order`). It reads no clock: its driver sets the time.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from sim.service.event_order import CANCELLATION, TIMEOUT, Rank
 Action = Callable[[object], None]
 
 
-class HeapAgenda:
-    """`now` is the instant of what is happening: while an entry's action runs, the time it was due."""
+class EventQueue:
+    """`now` is the instant of the current event: while an action runs, the time it was due."""
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
@@ -24,13 +23,13 @@ class HeapAgenda:
         self.entered = 0
 
     def after(self, delay: Nanoseconds, rank: Rank, action: Action) -> int:
-        """Have `action` called so long from now; returns the number of the entry."""
+        """Schedule `action` after a delay, ns; returns the number of the entry."""
         self.entered += 1
         heappush(self.heap, (self.now + delay, rank, self.entered, action))
         return self.entered
 
     def run(self, before: Nanoseconds) -> None:
-        """Do, in order, all that is due before an instant, each thing at its own time."""
+        """Run, in order, all actions due before an instant, each at its own time."""
         while self.heap and self.heap[0][0] < before:
             self.now, _, entry, action = heappop(self.heap)
             action(entry)
@@ -40,6 +39,6 @@ class HeapAgenda:
         return self.heap[0][0] if self.heap else None
 
     def drop_limits(self) -> None:
-        """Forget the limits of requests that have all ended, as far as they come next."""
+        """Remove time-outs and cancellations from the front: their requests have all ended."""
         while self.heap and self.heap[0][1] in (CANCELLATION, TIMEOUT):
             heappop(self.heap)

@@ -1,7 +1,7 @@
-"""What a replay did with the host's time: how late it looked at arrivals, and what each step cost it.
+"""Host time of a replay: how late arrivals were processed, and the host's work in each step.
 
-A request is late by the time from its due instant until the scheduler heard of it. While a step runs nobody listens,
-so it is late by what was left of that step; if pacing were relative, lateness would grow from request to request.
+A request is late by the time from its due instant until it is submitted. While a step runs no request is submitted,
+so it is late by the rest of that step; with relative pacing lateness would grow from request to request.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from sim.log.events import Integers
 from sim.request import Nanoseconds
 
 
-class Pace:
+class HostTiming:
     """One entry per request (`lateness`), per wait (`oversleep`) and per step (the others); nanoseconds.
 
     planning     the scheduler's plan
     launching    the executor's launch, until it returned
-    committing   the commit, with the arrivals and ends told before it
+    committing   the commit, with the arrivals and ends processed before it
     """
 
     def __init__(self) -> None:
@@ -31,20 +31,20 @@ class Pace:
         self.committing = array("q")
 
     def received(self, late: Nanoseconds) -> None:
-        """The scheduler heard of a request so long after it was due."""
+        """Record a request that was submitted this long after it was due."""
         self.lateness.append(late)
 
     def woke(self, late: Nanoseconds) -> None:
-        """A wait for an instant ended so long after it."""
+        """Record a wait that ended this long after its instant."""
         self.oversleep.append(late)
 
     def planned(self, planning: Nanoseconds, launching: Nanoseconds) -> None:
-        """A batch was planned and launched."""
+        """Record the planning and the launch of a batch."""
         self.planning.append(planning)
         self.launching.append(launching)
 
     def committed(self, spent: Nanoseconds) -> None:
-        """A step's results were booked."""
+        """Record the commit of a step."""
         self.committing.append(spent)
 
     def summary(self) -> dict[str, Any]:

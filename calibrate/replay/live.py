@@ -1,7 +1,7 @@
-"""A replay on a real engine: paced by the wall, or by the CPU time of the thread that computes.
+"""A replay on a real engine: paced by the wall clock, or by the CPU time of the thread that computes.
 
-On a shared CPU the wall clock measures the neighbours. By CPU time a step lasts what its thread worked, and waits for
-the next arrival take no time at all: the same decisions, whoever else is there. Knows no model.
+On a shared CPU the wall clock includes the load of other processes. By CPU time a step lasts as long as its thread
+worked, and waits for the next arrival take no time: the decisions do not depend on other load.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Generic, Literal
 import numpy as np
 
 from calibrate.decoder.engine.protocol import CannotRun, Engine, Handle, Outcome
-from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock, WallClock
 from calibrate.replay.driver import Driver
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.host_timing import HostTiming
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
@@ -29,31 +29,31 @@ Pacing = Literal["wall", "cpu"]
 
 @dataclass(frozen=True)
 class Replayed:
-    """The log of a replay, its pace, and per step the time on the device and of the CPU thread (-1: not known)."""
+    """The log of a replay, its host timing, and per step the device's time and the CPU thread's (-1: not known)."""
 
     log: EventLog
-    pace: Pace
+    timing: HostTiming
     device_ns: array[Nanoseconds]
     cpu_ns: array[Nanoseconds]
 
     @property
     def contention(self) -> float | None:
-        """Wall time over CPU time of the computing thread, median of the steps; None where there is no CPU time."""
+        """Wall time over CPU time of the computing thread, median of the steps; None without CPU time."""
         cpu, device = np.frombuffer(self.cpu_ns, np.int64), np.frombuffer(self.device_ns, np.int64)
         if not len(cpu) or (cpu <= 0).any():
             return None
         return float(np.median(device / cpu))
 
 
-class Watched(Generic[Handle]):
-    """A paged executor that keeps what each step took, and now and then lets somebody measure between two steps.
+class TimedAdapter(Generic[Handle]):
+    """A batch adapter that records the duration of each step, and lets a measurement run between two steps.
 
     `between` is advanced after every `every`-th step; by CPU time (`clock` given) that takes no time.
     """
 
     def __init__(
         self,
-        inner: PagedExecutor[Handle],
+        inner: BatchAdapter[Handle],
         clock: FakeClock | None,
         between: Iterator[None] | None = None,
         every: int = 1,
@@ -71,14 +71,14 @@ class Watched(Generic[Handle]):
         return self.inner.launch(batch), self.clock.now() if self.clock is not None else 0
 
     def collect(self, handle: tuple[Handle, Nanoseconds]) -> Outcome:
-        """Wait for a batch, and set the clock if it is ours to set."""
+        """Wait for a batch; by CPU time, advance the clock."""
         outcome = self.inner.collect(handle[0])
         self.device_ns.append(outcome.device_ns)
         self.cpu_ns.append(-1 if outcome.cpu_ns is None else outcome.cpu_ns)
         if self.clock is not None:
             if outcome.cpu_ns is None:
                 raise CannotRun(
-                    "this engine tells no CPU time (it does on a CPU with one thread); expected the wall clock"
+                    "this engine measures no CPU time (it does on a CPU with one thread); expected the wall clock"
                 )
             self.free_at = max(self.free_at, handle[1]) + max(1, outcome.cpu_ns)
             self.clock.sleep_until(self.free_at)
@@ -104,15 +104,18 @@ def replay(
 ) -> Replayed:
     """Serve the requests of `clients` on `engine` to the end of the last.
 
-    A `clock` given is that of a synthetic engine, which advances it itself. `between` is measured with as in
-    `Watched`; between two steps in flight nothing can be. Raises CannotRun for what the engine cannot run.
+    clock     that of a synthetic engine, which advances it itself
+    between   measurements that run between two steps, every `every` steps; not with two steps in flight
+    progress  is called after each step with the number of ended requests
+
+    Raises CannotRun for what the engine cannot run.
     """
     if between is not None and scheduler.config.depth > 1:
-        raise CannotRun("with two steps in flight there is no place between them to measure in; expected depth 1")
-    executor = PagedExecutor(scheduler, engine, prompts)
+        raise CannotRun("nothing can be measured between two steps in flight; expected depth 1")
+    executor = BatchAdapter(scheduler, engine, prompts)
     ours = FakeClock() if pacing == "cpu" and clock is None else None
-    watched = Watched(executor, ours, between, every)
-    driver = Driver(clients, scheduler, watched, clock or ours or WallClock(), progress)
+    timed = TimedAdapter(executor, ours, between, every)
+    driver = Driver(clients, scheduler, timed, clock or ours or WallClock(), progress)
     log = driver.run()
     executor.close()
-    return Replayed(log, driver.pace, watched.device_ns, watched.cpu_ns)
+    return Replayed(log, driver.timing, timed.device_ns, timed.cpu_ns)

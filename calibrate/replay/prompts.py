@@ -1,7 +1,7 @@
-"""What the prompts of a scenario say, as tokens of a model: always the same for the same seed.
+"""The prompts of a scenario as tokens of a model: always the same for the same seed.
 
-Token ids that a request states are folded into the vocabulary; a block stands for the same tokens wherever it is; a
-prompt of which only the length is known has tokens of its own. So what a prefix cache finds equal is equal.
+Token ids that a request states are taken modulo the vocabulary; a block stands for the same tokens in every request;
+a prompt of which only the length is known has tokens of its own. So prefixes that the cache finds equal are equal.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A prediction held against a measurement."""
+"""A prediction compared with a measurement."""

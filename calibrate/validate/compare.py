@@ -1,8 +1,8 @@
-"""A predicted run held against a measured one: every metric by itself, by load, over time, and who did not survive.
+"""A predicted run compared with a measured one: every metric by itself, by load, over time, and who did not finish.
 
-Latencies are compared over the requests that ended well in both runs; how many ended otherwise, in which, is said
-beside. Where a run does not say when its requests were sent, nothing over time or by load is compared. No number here
-is an average over metrics or runs. Knows no file and no engine.
+Latencies are compared over the requests that finished in both runs; the counts of other outcomes are reported beside
+them. Where a run does not state when its requests were sent, nothing over time or by load is compared. No number here
+is an average over metrics or runs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from calibrate.fit.measured_run import STATISTICS, statistics
-
-Floats = NDArray[np.float64]
 
 METRICS = ("ttft_s", "tpot_s", "e2e_s", "wait_s")
 LEVELS = ("low", "middle", "high")
@@ -30,10 +29,10 @@ def timed(run: pd.DataFrame) -> bool:
 
 
 def both(measured: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
-    """The requests that ended well in both runs, a row each: metrics with the endings `_measured` and `_predicted`.
+    """The requests that finished in both runs, a row each: metrics with the suffixes `_measured` and `_predicted`.
 
-    Both frames have `id`, `sent_s`, `first_s`, `end_s` (NaN where it did not come to it), `well` and as many of
-    METRICS as there are; `measured` has `output` besides. `load`: measured requests in flight when one was sent.
+    Both frames have `id`, `sent_s`, `first_s`, `end_s` (NaN where it did not happen), `well` and some of METRICS;
+    `measured` also has `output`. `load`: measured requests in flight when one was sent.
     """
     told = measured.assign(load=in_flight_at(measured, measured["sent_s"].to_numpy(np.float64)))
     joined = told[told["well"]].merge(predicted[predicted["well"]], on="id", suffixes=("_measured", "_predicted"))
@@ -41,7 +40,7 @@ def both(measured: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_flight_at(run: pd.DataFrame, instants: Floats, until: str = "end_s") -> NDArray[np.int64]:
-    """How many requests had been sent at each instant and had not come so far."""
+    """The number of requests that had been sent at each instant and had not reached `until`, shape of `instants`."""
     sent, ends = np.sort(run["sent_s"].to_numpy(np.float64)), run[until].fillna(run["end_s"]).to_numpy(np.float64)
     gone = np.searchsorted(np.sort(ends[~np.isnan(ends)]), instants, side="right")
     found: NDArray[np.int64] = np.searchsorted(sent, instants, side="left") - gone
@@ -89,8 +88,8 @@ def by_load(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def pace(measured: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, Any]:
-    """Makespan, and requests and output tokens per second, of those who ended well in each run; {} without times."""
+def throughput(measured: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, Any]:
+    """Makespan, and requests and output tokens per second, of finished requests in each run; {} without times."""
     if not timed(measured):
         return {}
     spans: list[float] = []
@@ -127,5 +126,5 @@ def series(measured: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcomes(measured: Mapping[str, int], predicted: Mapping[str, int], pairs: int) -> dict[str, Any]:
-    """What became of the requests of both runs, and how many ended well in both."""
+    """The counts of outcomes in both runs, and of requests that finished in both."""
     return {"measured": dict(measured), "predicted": dict(predicted), "compared": pairs}

@@ -1,9 +1,8 @@
-"""A prediction put to the test on one engine: measure, replay, fit, simulate, replay again, judge.
+"""A prediction tested on one engine: measure, replay, fit, simulate, replay again, judge.
 
-By CPU time the points are measured between the steps of the replay: whatever slows one down slows the other. By the
-wall they are measured before it, for between two steps there must be nothing then. The simulation is the replay's
-driver on an engine that takes the fitted cost, which is the simulator's twin, so that no SimPy is needed. Knows no
-command line and no file of scenarios.
+By CPU time the points are measured between the steps of the replay, so that whatever slows one down slows the other.
+By the wall clock they are measured before it, because a measurement between two steps would delay the next. The
+simulation is the replay's driver on an engine that takes the fitted cost; its log is the simulator's, without SimPy.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from calibrate.decoder.engine.synthetic import FakeExecutor
 from calibrate.fit.fit_run import Fitted, Form, fit
 from calibrate.measure.measure import Plan, prepared, until
 from calibrate.measure.run_log import LINES
-from calibrate.measure.sampling_plan import Campaign
+from calibrate.measure.sampling_plan import SamplingPlan
 from calibrate.profiles.schema import curve
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
@@ -36,14 +35,14 @@ from sim.request import Request
 from sim.service.clients import Clients
 
 MOST_NOISE = 0.5
-"""Of the tolerance: where two replays differ by more than this share of it, no prediction can be judged."""
+"""Share of the tolerance: where two replays differ by more than that, no prediction can be judged."""
 CONTENDED = 1.25
-"""On the wall clock, steps that take so many times what their thread works measure the neighbours."""
+"""On the wall clock, steps this many times as long as the work of their thread measure other processes."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is replayed: who sends, fresh each time; a scheduler with numbered pages, fresh each time; the tokens."""
+    """What is replayed: clients and a scheduler with numbered pages, both made anew for each run, and the prompts."""
 
     clients: Callable[[], Clients]
     scheduler: Callable[[], Scheduler]
@@ -52,7 +51,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Trial:
-    """All that came out of it."""
+    """The fit, the simulation, the two replays and the judgement."""
 
     fitted: Fitted
     cost: Curve
@@ -76,38 +75,38 @@ def trial(
     folder: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Trial:
-    """Put the prediction of a subject to the test on an engine; those of its pages from `first_page` on are free.
+    """Test the prediction of a subject on an engine; its pages from `first_page` on are free to measure in.
 
-    Raises ValueError for a plan that measures nothing, CannotRun as `replay`.
+    Raises ValueError for a plan that measures nothing or a folder that holds a measurement, CannotRun as `replay`.
     """
     if folder is not None and (folder / LINES).exists():
         raise ValueError(f"{folder}: holds a measurement; expected a new folder, to measure beside this replay")
-    campaign = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
+    sampling = prepared(engine, vocabulary, about, folder, plan, first_page, say=say)
     interleaved = pacing == "cpu" and subject.scheduler().config.depth == 1
     measured_by = "cpu" if pacing == "cpu" else "wall"
-    visits = campaign.rounds(plan.rounds)
-    total = plan.rounds * len([*campaign.points, *campaign.held_out])
+    visits = sampling.rounds(plan.rounds)
+    total = plan.rounds * len([*sampling.points, *sampling.held_out])
     began = time.monotonic()
     if not interleaved:
         until(visits, began + plan.seconds)
     say("replaying")
-    every, several = pace_of(subject, total) if interleaved else (1, 1)
+    every, several = visit_schedule(subject, total) if interleaved else (1, 1)
     between = grouped(visits, several) if interleaved else None
     first = replayed(subject, engine, pacing, between, every)
     say(f"{first.log.steps} steps replayed; again")
     second = replayed(subject, engine, pacing, between, every)
-    for _ in islice(visits, 0 if interleaved and done(campaign) else len(campaign.points) + len(campaign.held_out)):
+    for _ in islice(visits, 0 if interleaved and done(sampling) else len(sampling.points) + len(sampling.held_out)):
         pass
-    campaign.journal.close()
-    return judged(subject, fit(campaign.journal.lines, about, form, measured_by), first, second, pacing, tolerance)
+    sampling.run_log.close()
+    return judged(subject, fit(sampling.run_log.lines, about, form, measured_by), first, second, pacing, tolerance)
 
 
 def judged(
     subject: Subject, fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float
 ) -> Trial:
-    """What a fit says of a subject, against two replays of it.
+    """The prediction by a fit, compared with two replays of a subject.
 
-    By the wall, what the host does between two steps is not in what was measured: the median of the second replay is
+    By the wall clock, host time between two steps is not in the measured points: the median of the second replay is
     added, and the first one is predicted.
     """
     host = 0 if pacing == "cpu" else host_ns(second)
@@ -131,42 +130,42 @@ def replayed(subject: Subject, engine: Engine[Any], pacing: Pacing, between: Any
 
 
 def simulate(subject: Subject, cost: Curve) -> EventLog:
-    """The same requests at a cost, on no engine at all."""
+    """The log of the same requests at a cost, without an engine."""
     clock, scheduler = FakeClock(), subject.scheduler()
     if cost.raggedness:
         scheduler.state.decoders.watch()
     return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
 
 
-def pace_of(subject: Subject, visits: int) -> tuple[int, int]:
-    """(every so many steps, so many visits), so that two replays have room for all of them.
+def visit_schedule(subject: Subject, visits: int) -> tuple[int, int]:
+    """(steps between visits, visits at a time), so that two replays have room for all visits.
 
-    How many steps there will be is told by a simulation in which each takes as long as any other.
+    The number of steps is taken from a simulation in which all steps are equal.
     """
     steps = max(1, 2 * simulate(subject, curve("affine", {"base": 1e7})).steps)
     return max(1, steps // max(visits, 1)), max(1, -(-visits // steps))
 
 
 def grouped(visits: Any, several: int) -> Any:
-    """The same visits, so many at a time."""
+    """The same visits, `several` at a time."""
     while taken := list(islice(visits, several)):
         yield taken[-1]
 
 
-def done(campaign: Campaign[Any]) -> bool:
+def done(sampling: SamplingPlan[Any]) -> bool:
     """Whether every point was visited, or skipped."""
-    visited = {line["name"] for line in campaign.journal.of("visit")} | campaign.skipped
-    return all(point.name in visited for point in chain(campaign.points, campaign.held_out))
+    visited = {line["name"] for line in sampling.run_log.of("visit")} | sampling.skipped
+    return all(point.name in visited for point in chain(sampling.points, sampling.held_out))
 
 
 def host_ns(of: Replayed) -> int:
-    """What the host does between two steps, the median."""
-    planning, committing = np.array(of.pace.planning), np.array(of.pace.committing)
+    """Median host time between two steps."""
+    planning, committing = np.array(of.timing.planning), np.array(of.timing.committing)
     return int(np.median(planning) + np.median(committing)) if len(planning) else 0
 
 
 def unfit(fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float) -> tuple[str, ...]:
-    """Why this host cannot tell a good prediction from a bad one; nothing if it can."""
+    """Reasons why this host cannot separate a good prediction from a bad one; empty if there is none."""
     reasons = []
     noise = abs(relative(figures(second.log), figures(first.log))["busy"])
     if noise > MOST_NOISE * tolerance:

@@ -1,8 +1,8 @@
-"""How a prediction of a replay is judged: step by step, run free, and against what two replays differ by.
+"""How a prediction of a replay is judged: step by step, as a whole run, and against the difference of two replays.
 
-Three layers, apart because their errors have different owners. *Teacher-forced*: the replay's own steps through the
-cost, so that only the cost can be wrong. *Free-running*: a simulation of the same requests, where small errors change
-what is in a batch. *Replay against replay*: the noise, below which no prediction is told to be good. Runs nothing.
+Three layers, separate because their errors have different causes. *Teacher-forced*: the replay's own steps through
+the cost, so that only the cost can be wrong. *Free-running*: a simulation of the same requests, where small errors
+change what is in a batch. *Replay against replay*: the noise, below which no difference is significant.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrate.arrays import Floats
 from sim.accounting.latencies import describe, request_latencies
 from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Shape, StepCost
 from sim.log.events import EventLog
-
-Floats = NDArray[np.float64]
 
 METRICS = ("ttft", "tpot", "e2e")
 PARTS = ("mean", "p50", "p99")
@@ -58,7 +56,7 @@ def shapes(log: EventLog) -> list[Shape]:
 
 
 def teacher_forced(cost: StepCost, log: EventLog) -> dict[str, float]:
-    """How far the cost is from the steps of a log: `n`, `median_abs`, `p90_abs`, and `total`, of their sum."""
+    """The errors of a cost on the steps of a log: `n`, `median_abs`, `p90_abs`, and `total`, of their sum."""
     measured = log.step_durations().astype(np.float64)
     predicted = np.array([cost.step(shape) for shape in shapes(log)], np.float64)
     off = np.abs(predicted / measured - 1)
@@ -71,7 +69,7 @@ def teacher_forced(cost: StepCost, log: EventLog) -> dict[str, float]:
 
 
 def figures(log: EventLog) -> dict[str, float]:
-    """What two runs of the same requests are compared by, in seconds: busy time, makespan, latencies."""
+    """The figures by which two runs of the same requests are compared, in seconds: busy time, makespan, latencies."""
     records = RequestRecords(log)
     latencies = request_latencies(records)
     ends = records.ended.max(initial=0)
@@ -96,11 +94,11 @@ def relative(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str
 class Judgement:
     """The three layers, and the verdict.
 
-    forced    the replay's steps through the cost
-    free      figures of the simulation over the replay's, less 1
-    noise     figures of a second replay over the first's, less 1
-    unfit     why nothing can be said here; empty if it can
-    tolerance of the error in busy time
+    forced     errors of the replay's steps through the cost
+    free       figures of the simulation over the replay's, less 1
+    noise      figures of a second replay over the first's, less 1
+    unfit      reasons why there is no verdict; empty: there is one
+    tolerance  of the error in busy time
     """
 
     forced: dict[str, float]
@@ -111,7 +109,7 @@ class Judgement:
 
     @property
     def allowed(self) -> float:
-        """The error in busy time that passes: the tolerance, or twice the noise where that is more."""
+        """The largest error in busy time that passes: the tolerance, or twice the noise where that is more."""
         return max(self.tolerance, 2 * abs(self.noise["busy"]))
 
     @property
@@ -122,7 +120,7 @@ class Judgement:
         return "within" if abs(self.free["busy"]) <= self.allowed else "beyond"
 
     def lines(self) -> list[str]:
-        """All of it in words; an error below the noise is not called better than the noise."""
+        """All of it as lines of text; an error below the noise is not called better than the noise."""
         forced, free, noise = self.forced, self.free["busy"], abs(self.noise["busy"])
         said = [
             f"teacher-forced  {forced['n']:,.0f} steps, each off by {forced['median_abs']:.1%} (median), "
@@ -136,7 +134,7 @@ class Judgement:
         return [*said, f"verdict         {self.verdict} {self.allowed:.1%} of the measured busy time"]
 
     def told(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All of it as values for JSON."""
         return {
             "verdict": self.verdict,
             "reasons": list(self.unfit),

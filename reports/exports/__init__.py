@@ -1,1 +1,1 @@
-"""A run in the formats of other tools: Perfetto, OpenMetrics."""
+"""Runs in the formats of other tools: Perfetto traces, OpenMetrics text."""

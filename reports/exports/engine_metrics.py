@@ -1,6 +1,7 @@
-"""The names by which vLLM 0.32.0 publishes what its scheduler does, for Prometheus; the same for a simulation.
+"""Names of the Prometheus metrics of vLLM 0.32.0's scheduler, which a simulation exports too.
 
-A counter's name is that of its sample. Of the labels, `model_name` names the model and `engine` numbers the replicas.
+A counter's name is that of its sample (`..._total`). The label `model_name` is the model, `engine` the number of the
+replica.
 """
 
 from __future__ import annotations
@@ -36,6 +37,6 @@ ABOUT = {
     CACHE_CONFIG: "What the cache is.",
 }
 COUNTERS = (GENERATION, ITERATIONS, PROMPT, PREEMPTIONS, QUERIES, HITS)
-"""What is read from a running engine as growth."""
+"""Metrics of which the growth between two scrapes is read."""
 GAUGES = (RUNNING, WAITING, WAITING_BY_REASON, CACHE_USAGE)
-"""What is read as it stands when asked: samples."""
+"""Metrics of which the value at a scrape is read."""

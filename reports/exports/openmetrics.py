@@ -1,6 +1,6 @@
-"""A simulation in the words of a running engine: its counters and gauges as OpenMetrics text.
+"""The counters and gauges of a simulated run as OpenMetrics text, under the names of `engine_metrics`.
 
-What a step computes is what the engine's histogram observes; everything else means what `engine_metrics` says.
+The histogram observes the tokens computed by each step.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ BUCKETS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 LABELS = ("model_name", "engine")
 
 
-def openmetrics(logs: Sequence[EventLog], model: str, step: int | None = None) -> str:
-    """The page of several engines, as it is once `step` steps of each have ended (None: at the end of the run).
+def exposition(logs: Sequence[EventLog], model: str, step: int | None = None) -> str:
+    """The OpenMetrics page of one engine per log, after `step` steps of each (None: at the end of the run).
 
-    What the prefix cache gave is known at the end only. Raises ValueError for a step that no engine has run.
+    `model` is the value of the label `model_name`. The counters of the prefix cache are on the page of the end only.
+    Raises ValueError if `step` is negative or beyond the steps of every log.
     """
     if step is not None and not 0 <= step <= max(log.steps for log in logs):
         raise ValueError(f"step {step} of a run of {max(log.steps for log in logs)} steps")
     registry = CollectorRegistry()
-    registry.register(_Page([_state(log, step) for log in logs], model))
+    registry.register(_EngineCollector([_state(log, step) for log in logs], model))
     text: bytes = generate_latest(registry, escaping=ALLOWUTF8)  # type: ignore[no-untyped-call]
     return text.decode()
 
 
 @dataclass(frozen=True)
-class _State:
-    """One engine at one moment."""
+class _EngineState:
+    """Values of the metrics of one engine at one instant."""
 
     counters: dict[str, int]
     tokens: list[int]
@@ -54,7 +55,7 @@ class _State:
     config: dict[str, str]
 
 
-def _state(log: EventLog, step: int | None) -> _State:
+def _state(log: EventLog, step: int | None) -> _EngineState:
     records = RequestRecords(log)
     steps = log.steps if step is None else min(step, log.steps)
     begin = int(records.time[0]) if len(records.time) else 0
@@ -66,8 +67,8 @@ def _state(log: EventLog, step: int | None) -> _State:
     counters = {
         names.GENERATION: int(records.delivered_by_step[:steps].sum()),
         names.PROMPT: int(prompts[first].sum()),
-        names.PREEMPTIONS: _happened(records, past, Kind.PREEMPTED),
-        names.SUCCESS: _happened(records, past, Kind.FINISHED),
+        names.PREEMPTIONS: _count(records, past, Kind.PREEMPTED),
+        names.SUCCESS: _count(records, past, Kind.FINISHED),
     }
     if log.cache is None:
         counters |= {names.QUERIES: 0, names.HITS: 0}
@@ -78,7 +79,7 @@ def _state(log: EventLog, step: int | None) -> _State:
     waiting = int(waiting_by_step(records)[steps]) if running else int(np.count_nonzero(records.status == WAITING))
     reason = np.repeat(runs["reason"], runs["steps"])[steps] if running else Reason.NO_DEMAND
     deferred = waiting if reason == Reason.LIMITED else 0
-    return _State(
+    return _EngineState(
         counters,
         np.repeat(runs["tokens"], runs["steps"])[:steps].tolist(),
         {
@@ -91,20 +92,20 @@ def _state(log: EventLog, step: int | None) -> _State:
     )
 
 
-def _happened(records: RequestRecords, past: Bools, kind: Kind) -> int:
+def _count(records: RequestRecords, past: Bools, kind: Kind) -> int:
     return int(np.count_nonzero(past & (records.kind == kind)))
 
 
 def _in_slots(log: EventLog, step: int) -> int:
-    """How many sequences have a slot in the step that is next."""
+    """The number of sequences that have a slot in step `step`."""
     _, first, end = log.stay_table().T
     return int(np.count_nonzero((first <= step) & (step < end)))
 
 
-class _Page(Collector):
-    """What a registry asks: metric families with a sample per engine."""
+class _EngineCollector(Collector):
+    """Collects the metric families, with a sample per engine."""
 
-    def __init__(self, states: Sequence[_State], model: str) -> None:
+    def __init__(self, states: Sequence[_EngineState], model: str) -> None:
         self.states = states
         self.model = model
 

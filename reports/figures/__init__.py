@@ -1,1 +1,1 @@
-"""Figures, one module each, and the style they share."""
+"""Figures by matplotlib, a module each, their style, and writing them as PNG."""

@@ -1,7 +1,6 @@
-"""Latency distributions: for every time, the share of requests that took longer.
+"""Latency distributions as survival functions: for every time, the share of requests that took longer.
 
-The tail is what users feel, so shares are on a logarithmic axis: the 99th percentile is read off at 1%.
-Knows nothing of how latencies are measured.
+Shares are on a logarithmic axis, because the tail matters: the 99th percentile is read off at 1%.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from numpy.typing import NDArray
 
 from reports.figures import style
-from reports.units import unit_of
+from reports.units import tick_label
 
 PANELS = {
     "wait_s": ("wait", "queue entry to admission"),
@@ -31,12 +30,12 @@ Floats = NDArray[np.float64]
 
 
 def latency_distributions(requests: Mapping[str, pd.DataFrame]) -> Figure:
-    """Wait, TTFT, TPOT and E2E as complementary distributions: a line per name, sample sizes in the legend.
+    """A panel for each of wait, TTFT, TPOT and E2E with a line per run; the legend gives the sample sizes.
 
-    `requests` gives for each name the columns `wait_s`, `ttft_s`, `tpot_s` and `e2e_s` of
-    `sim.accounting.frames.requests_frame` (seconds, NaN where undefined). Requests without a latency are not in its
-    line, and the legend says how many of them all are. Where the times span a factor of 30 the time axis is
-    logarithmic, and times of 0 lie left of it. Raises ValueError without names.
+    `requests` maps the name of a run to a frame with the columns `wait_s`, `ttft_s`, `tpot_s` and `e2e_s` of
+    `sim.accounting.frames.requests_frame` (seconds, NaN where undefined). A line covers the requests that have the
+    latency; the legend says if there are others. The time axis is logarithmic if the positive times span a factor of
+    30 or more; times of 0 are then left of it. Raises ValueError without runs.
     """
     if not requests:
         raise ValueError("no requests to draw")
@@ -51,10 +50,10 @@ def latency_distributions(requests: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def survival(times: Floats) -> tuple[Floats, Floats]:
-    """Sorted distinct times and the share of samples that are longer than each.
+    """Ascending distinct times, and the share of samples that are longer than each: two arrays of one length.
 
-    Of more than 4,000 distinct times some are left out, evenly by rank in the bulk and none in the tail: each
-    point that remains is exact. Empty for no samples.
+    Of more than 4,000 distinct times the last 2,000 are kept and 2,000 of the others, evenly by rank; points that are
+    kept are exact. Empty arrays without samples.
     """
     if not len(times):
         return np.empty(0), np.empty(0)
@@ -98,7 +97,7 @@ def _panel(axes: Axes, samples: Mapping[str, Floats]) -> None:
 
 
 def _time_axis(axes: Axes, pooled: Floats) -> float:
-    """Scale the time axis to these samples and return its left end."""
+    """Set the scale, limits and ticks of the time axis for these samples; return its left limit."""
     positive = pooled[pooled > 0]
     low, high = (float(positive.min()), float(positive.max())) if len(positive) else (0.0, 0.0)
     if high > WIDE_RANGE * low > 0:
@@ -114,7 +113,7 @@ def _time_axis(axes: Axes, pooled: Floats) -> float:
         left = low - margin
         axes.set_xlim(left, high + margin)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6) if high > low else FixedLocator([low]))
-    axes.xaxis.set_major_formatter(FuncFormatter(_time))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: tick_label(seconds)))
     return left
 
 
@@ -127,8 +126,3 @@ def _share_axis(axes: Axes, most: int) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.grid(axis="y", color="#e6e6e6", linewidth=0.7)
     axes.set_axisbelow(True)
-
-
-def _time(seconds: float, _place: int | None) -> str:
-    length, unit = unit_of([seconds])
-    return f"{round(seconds / length, 6):,g} {unit}"

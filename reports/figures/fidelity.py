@@ -1,7 +1,6 @@
-"""A prediction beside a measured run: quantile against quantile, and both runs over time.
+"""A prediction compared with a measured run: quantile-quantile plots, and both runs over time.
 
-On the diagonal of a panel the two distributions agree; below it the prediction is too short. Knows nothing of how
-either came about.
+On the diagonal of a panel the two distributions agree; below it the predicted times are too short.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ SERIES = {"in_flight": "requests in flight", "without_token": "without their fir
 
 
 def fidelity(name: str, pairs: pd.DataFrame, series: pd.DataFrame) -> Figure:
-    """Quantiles of TTFT, TPOT and E2E, and two series over time, measured and predicted.
+    """Quantile-quantile plots of TTFT, TPOT and E2E above two series over time, measured and predicted.
 
-    `pairs` has columns such as `ttft_s_measured` and `ttft_s_predicted` (s), a row per request; `series` has `t` (s)
-    and, measured and predicted, the counts named in SERIES. A metric or series without samples has an empty panel.
+    `pairs` has a row per request and, for each metric of PANELS, the columns `<metric>_measured` and
+    `<metric>_predicted` (s). `series` has the column `t` (s) and, for each name in SERIES, `<name>_measured` and
+    `<name>_predicted` (counts). A metric or series without samples has an empty panel.
     """
     figure = style.figure(11.0, 6.4)
     grid = figure.add_gridspec(2, 6)
@@ -36,30 +36,30 @@ def fidelity(name: str, pairs: pd.DataFrame, series: pd.DataFrame) -> Figure:
 
 
 def quantiles(axes: Axes, title: str, remark: str, pairs: pd.DataFrame, metric: str) -> None:
-    """The quantiles of one metric against each other; the largest hundredth apart."""
+    """Predicted over measured quantiles of one metric; those above 0.99 as circles."""
     style.title(axes, title, remark)
     style.bare(axes, "bottom", "left")
     columns = [f"{metric}_{side}" for side in ("measured", "predicted")]
     known = pairs[columns].dropna() if all(column in pairs for column in columns) else pd.DataFrame()
     if known.empty:
-        nothing(axes)
+        no_samples(axes)
         return
-    truth, said = (np.quantile(known[column].to_numpy(np.float64), SHARES) for column in columns)
-    least, most = min(truth[0], said[0]), max(truth[-1], said[-1])
+    measured, predicted = (np.quantile(known[column].to_numpy(np.float64), SHARES) for column in columns)
+    least, most = min(measured[0], predicted[0]), max(measured[-1], predicted[-1])
     axes.plot([least, most], [least, most], color=style.EDGE, linewidth=1.0)
     bulk = SHARES <= 0.99
-    axes.plot(truth[bulk], said[bulk], ".", color=style.COLOURS[0], markersize=4)
-    axes.plot(truth[~bulk], said[~bulk], "o", color=style.COLOURS[1], markersize=4, fillstyle="none")
+    axes.plot(measured[bulk], predicted[bulk], ".", color=style.COLOURS[0], markersize=4)
+    axes.plot(measured[~bulk], predicted[~bulk], "o", color=style.COLOURS[1], markersize=4, fillstyle="none")
     axes.set_xlabel("measured, s", fontsize=style.SMALL, color=style.STRONG)
     axes.set_ylabel("predicted, s", fontsize=style.SMALL, color=style.STRONG)
 
 
 def over_time(axes: Axes, title: str, series: pd.DataFrame, column: str) -> None:
-    """One count of both runs over time."""
+    """One series of both runs over time."""
     style.title(axes, title, "")
     style.bare(axes, "bottom", "left")
     if series.empty:
-        nothing(axes)
+        no_samples(axes)
         return
     lines = []
     for place, side in enumerate(("measured", "predicted")):
@@ -70,6 +70,6 @@ def over_time(axes: Axes, title: str, series: pd.DataFrame, column: str) -> None
     axes.set_ylim(bottom=0)
 
 
-def nothing(axes: Axes) -> None:
-    """The words of an empty panel."""
+def no_samples(axes: Axes) -> None:
+    """The text of an empty panel."""
     axes.text(0.5, 0.5, "no samples", transform=axes.transAxes, ha="center", color=style.FAINT)

@@ -1,7 +1,4 @@
-"""The ledger as stacked bars: what share of the slots bought went where, a bar per run.
-
-Knows nothing of how the rows are counted.
-"""
+"""The ledger as stacked bars: the share of each row in the slots bought, a bar per run."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from matplotlib.ticker import PercentFormatter
 
 from reports import ledger_rows
 from reports.figures import style
-from reports.ledger_rows import Row
-from reports.units import percent, printable, significant
+from reports.ledger_rows import LedgerRow
+from reports.units import amount, percent, printable
 
 ACCOUNTS = {
     "slot_steps": ("Slot-steps", "the unit of scheduling: a slot for a step", "slot-steps"),
@@ -26,10 +23,11 @@ NARROWEST_WITH_NUMBER = 0.05
 
 
 def ledger(summaries: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Two panels of stacked bars, one bar per name: shares of `slot_steps` and of `slot_seconds` by row.
+    """Two panels of stacked bars, a bar per run: the shares of the rows in `slot_steps` and in `slot_seconds`.
 
-    Segments of 5% and more carry their share, and each bar what was bought; rows that hold nothing anywhere
-    are not in the legend. Raises ValueError without names, and when rows do not add up to what was bought.
+    `summaries` maps the name of a run to its summary. Segments of 5% and more are labelled with their share, bars
+    with the amount bought; rows that are 0 in every run are not in the legend. Raises ValueError without runs, and if
+    the rows of a run do not add up to what was bought.
     """
     if not summaries:
         raise ValueError("no ledgers to draw")
@@ -46,7 +44,7 @@ def ledger(summaries: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 
 def _panel(axes: Axes, accounts: Mapping[str, Mapping[str, float]], unit: str) -> set[str]:
-    """Draw one bar per run; return the rows that hold something."""
+    """Draw a bar per run; return the keys of the rows that are not 0."""
     style.bare(axes, "bottom")
     axes.set_xlim(0, 1)
     axes.set_ylim(len(accounts) - 0.45, -0.55)
@@ -56,17 +54,17 @@ def _panel(axes: Axes, accounts: Mapping[str, Mapping[str, float]], unit: str) -
     used = set()
     for place, account in enumerate(accounts.values()):
         bought = account["bought"]
-        axes.text(1.01, place, f"{_amount(bought)}\n{unit}", fontsize=style.SMALL, color=style.FAINT, va="center")
+        axes.text(1.01, place, f"{amount(bought)}\n{unit}", fontsize=style.SMALL, color=style.FAINT, va="center")
         left = 0.0
-        for row, amount in ledger_rows.of(account):
-            if amount:
+        for row, taken in ledger_rows.of(account):
+            if taken:
                 used.add(row.key)
-                _segment(axes, row, place, left, amount / bought)
-                left += amount / bought
+                _segment(axes, row, place, left, taken / bought)
+                left += taken / bought
     return used
 
 
-def _segment(axes: Axes, row: Row, place: int, left: float, share: float) -> None:
+def _segment(axes: Axes, row: LedgerRow, place: int, left: float, share: float) -> None:
     axes.barh(
         place,
         share,
@@ -87,7 +85,3 @@ def _segment(axes: Axes, row: Row, place: int, left: float, share: float) -> Non
             fontsize=style.SMALL,
             color=style.readable_on(row.colour),
         )
-
-
-def _amount(bought: float) -> str:
-    return f"{bought:,}" if isinstance(bought, int) else significant(bought)

@@ -1,6 +1,6 @@
-"""The look that all figures share: fonts, colours, bare axes, and text that is taken literally.
+"""The style of all figures: font sizes, colours, frames, and text that is not parsed as mathematics.
 
-Knows nothing of what is drawn. Figures are plain objects: no pyplot, no global setting is read or changed.
+Figures are created without pyplot; no global setting of matplotlib is read or changed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from reports.units import printable
 SMALL, NORMAL, LARGE = 8.0, 9.0, 11.0
 FAINT, STRONG, EDGE = "#666666", "#222222", "#b0b0b0"
 
-# Distinct to colour-blind eyes (Okabe and Ito), and with dashes for those who print in grey.
+# Distinguishable with colour blindness (Okabe and Ito); the dashes distinguish lines printed in grey.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("solid", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty white figure of this size in inches whose parts are kept from overlapping."""
+    """An empty white figure of this size in inches, with constrained layout."""
     layout = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08)
     return Figure(figsize=(width, height), facecolor="white", layout=layout)
 
 
 def line(place: int) -> tuple[str, Any]:
-    """The colour and dashes of the line at this place; thirty differ."""
+    """The colour and dash pattern of line number `place`; the first thirty differ."""
     return COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]
 
 
 def literal(text: Text, content: str | None = None) -> Text:
-    """Show a text as it is: a `$` is a dollar, not mathematics."""
+    """Switch off the parsing of mathematics, so that `$` is shown as it is; `content` replaces the text."""
     text.set_parse_math(False)
     if content is not None:
         text.set_text(printable(content))
@@ -46,7 +46,7 @@ def literal(text: Text, content: str | None = None) -> Text:
 
 
 def title(axes: Axes, name: str, remark: str) -> None:
-    """A bold name at the upper left of a panel, and after it a remark in plain grey; both literal."""
+    """A bold name at the upper left of a panel, followed by a remark in normal weight; neither is parsed."""
     literal(axes.set_title(" ", loc="left", fontsize=NORMAL, pad=5))
     bold = axes.annotate(
         printable(name),
@@ -74,7 +74,7 @@ def title(axes: Axes, name: str, remark: str) -> None:
 
 
 def bare(axes: Axes, *kept: str) -> None:
-    """Leave only the named sides of an axes' frame, in grey, with small ticks."""
+    """Hide the sides of the frame that are not in `kept` (left, right, top, bottom); the others are grey."""
     for side, spine in axes.spines.items():
         spine.set_visible(side in kept)
         spine.set_color(FAINT)
@@ -82,7 +82,7 @@ def bare(axes: Axes, *kept: str) -> None:
 
 
 def legend(owner: Axes | Figure, handles: Sequence[Artist], labels: Sequence[str], **place: Any) -> Legend:
-    """A frameless legend whose labels are literal, whatever character they begin with."""
+    """A legend without frame whose labels are not parsed and may begin with `_`; `place` is passed to matplotlib."""
     made: Legend = owner.legend(
         handles, ["."] * len(handles), frameon=False, fontsize=SMALL, labelcolor=STRONG, **place
     )
@@ -92,6 +92,6 @@ def legend(owner: Axes | Figure, handles: Sequence[Artist], labels: Sequence[str
 
 
 def readable_on(colour: str) -> str:
-    """Black or white, whichever can be read on this colour."""
+    """`black` or `white`, whichever has the higher contrast on this colour, by its luma (ITU-R BT.601)."""
     red, green, blue = to_rgb(colour)
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"

@@ -1,7 +1,4 @@
-"""A workload in a picture: arrivals, how they scatter, lengths and their tails, what a prefix cache could find.
-
-Knows nothing of files or laws; takes plain numbers.
-"""
+"""A workload as a figure: arrival rate, burstiness, length distributions, and hit rate of a prefix cache."""
 
 from __future__ import annotations
 
@@ -24,24 +21,27 @@ Integers = NDArray[np.int64]
 
 
 def traffic(times: Integers | None, lengths: Mapping[str, Integers], lru: Mapping[int, float] | None) -> Figure:
-    """Four panels, those without data left empty.
+    """Four panels; those without data say so.
 
-    `times` are arrivals in ns, in order; `lengths` token counts by name; `lru` the share of blocks found by a
-    cache of so many blocks.
+    `times` are the arrivals in ascending order (ns); `lengths` maps names to arrays of token counts; `lru` maps the
+    size of an LRU cache in blocks to the share of blocks found in it.
     """
     figure = style.figure(10.0, 7.2)
     grid = figure.subplots(2, 2)
     _counts(grid[0, 0], times)
-    _scatter(grid[0, 1], times)
+    _burstiness(grid[0, 1], times)
     _lengths(grid[1, 0], lengths)
-    _reuse(grid[1, 1], lru)
+    _prefix_cache(grid[1, 1], lru)
     for axes in grid.flat:
         style.bare(axes, "bottom", "left")
     return figure
 
 
-def scatter(times: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Windows in seconds, from a tenth of a second to a tenth of the span, and the dispersion of counts in each."""
+def dispersion(times: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Window lengths (s), and the index of dispersion (variance over mean) of the arrivals per window of each length.
+
+    `times` are ascending (ns). Windows are from 0.1 s to a tenth of the span.
+    """
     since = times - times[0]
     span = int(since[-1])
     lengths = np.unique(np.geomspace(SECOND / 10, max(span / 10, SECOND / 10), WINDOWS).astype(np.int64))
@@ -59,7 +59,7 @@ def scatter(times: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _counts(axes: Axes, times: Integers | None) -> None:
     style.title(axes, "arrivals", "requests per second, over time")
     if times is None or times[-1] == times[0]:
-        _nothing(axes)
+        _no_data(axes)
         return
     edges = np.linspace(times[0], times[-1], MOST_BARS + 1)
     counts = np.histogram(times, edges)[0] / (edges[1] - edges[0]) * SECOND
@@ -67,12 +67,12 @@ def _counts(axes: Axes, times: Integers | None) -> None:
     axes.set_xlabel("s", fontsize=style.SMALL)
 
 
-def _scatter(axes: Axes, times: Integers | None) -> None:
+def _burstiness(axes: Axes, times: Integers | None) -> None:
     style.title(axes, "burstiness", "variance over mean of the counts per window")
     if times is None or times[-1] == times[0]:
-        _nothing(axes)
+        _no_data(axes)
         return
-    windows, found = scatter(times)
+    windows, found = dispersion(times)
     axes.axhline(1, color=style.EDGE, linewidth=1)
     axes.plot(windows, np.maximum(found, 1e-3), color=style.COLOURS[0], linewidth=1.6)
     axes.set_xscale("log")
@@ -83,7 +83,7 @@ def _scatter(axes: Axes, times: Integers | None) -> None:
 def _lengths(axes: Axes, lengths: Mapping[str, Integers]) -> None:
     style.title(axes, "lengths", "share of requests that are longer")
     if not lengths:
-        _nothing(axes)
+        _no_data(axes)
         return
     lines = []
     for place, values in enumerate(lengths.values()):
@@ -98,10 +98,10 @@ def _lengths(axes: Axes, lengths: Mapping[str, Integers]) -> None:
     style.legend(axes, lines, list(lengths), loc="lower left")
 
 
-def _reuse(axes: Axes, lru: Mapping[int, float] | None) -> None:
+def _prefix_cache(axes: Axes, lru: Mapping[int, float] | None) -> None:
     style.title(axes, "prefix cache", "share of blocks found (LRU)")
     if not lru:
-        _nothing(axes)
+        _no_data(axes)
         return
     axes.plot(list(lru), list(lru.values()), color=style.COLOURS[0], marker="o", linewidth=1.6)
     axes.set_xscale("log")
@@ -109,7 +109,7 @@ def _reuse(axes: Axes, lru: Mapping[int, float] | None) -> None:
     axes.set_xlabel("blocks in the cache", fontsize=style.SMALL)
 
 
-def _nothing(axes: Axes) -> None:
+def _no_data(axes: Axes) -> None:
     empty: Any = axes.text(0.5, 0.5, "not in the file", transform=axes.transAxes, ha="center", color=style.FAINT)
     style.literal(empty)
     axes.set_xticks([])

@@ -1,1 +1,1 @@
-"""The page of a report: one HTML file that needs nothing else, and its short form in Markdown."""
+"""The report as one self-contained HTML file, and its short form in Markdown."""

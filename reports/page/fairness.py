@@ -1,7 +1,7 @@
-"""Who got what: each tenant's service, how long its requests waited, and Jain's index over tenants.
+"""Service and waits of each tenant, and Jain's index over tenants.
 
-Service is tokens: the prompt of every request that was admitted and the tokens it was given. A tenant's pace is
-its service over the time that its requests spent in the system, in tokens per second.
+The service of a tenant is the prompt tokens of its admitted requests plus the tokens they were given. Its service
+rate is its service over the time that its requests spent in the system, in tokens/s.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from reports.page.story import SECOND, Run
+from reports.page.report import SECOND, Run
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Jain's index, (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything; None without any.
+    """Jain's index, (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything; None if all are 0.
 
     R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination, DEC TR-301, 1984.
     """
@@ -25,9 +25,11 @@ def jain(values: Sequence[float]) -> float | None:
 
 
 def tenants(run: Run) -> pd.DataFrame:
-    """A row per tenant in order of its service: requests, finished, service, share, pace, waits, preemptions.
+    """A row per tenant, descending by service.
 
-    A request that was never admitted has waited until it ended, or until the run did, and counts in `worst_wait_s`.
+    Columns: `tenant`, `requests`, `finished`, `service` (tokens), `present_s` (time its requests spent in the
+    system), `preemptions`, `share` (of the service of all), `service_rate` (tokens/s), `mean_wait_s`, `worst_wait_s`.
+    A request that was never admitted waited until it ended, or until the end of the run.
     """
     requests = run.requests
     queued = requests["queued_ns"].astype("float64")
@@ -48,7 +50,7 @@ def tenants(run: Run) -> pd.DataFrame:
     grouped = found.groupby("tenant", sort=False)
     table = grouped[["requests", "finished", "service", "present_s", "preemptions"]].sum()
     table["share"] = table["service"] / max(table["service"].sum(), 1)
-    table["pace"] = table["service"] / table["present_s"].where(table["present_s"] > 0)
+    table["service_rate"] = table["service"] / table["present_s"].where(table["present_s"] > 0)
     table["mean_wait_s"] = grouped["wait_s"].mean()
     table["worst_wait_s"] = grouped["wait_s"].max()
     return table.sort_values("service", ascending=False, kind="stable").reset_index()

@@ -1,4 +1,4 @@
-"""The answers that come first: a sentence on the slots, cards with the numbers people ask for, what to beware of."""
+"""The top of a report: sentences on the use of the slots, cards with the main metrics, and caveats."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports import ledger_rows
-from reports.page.story import Run
-from reports.text.contest import ENGINE, LATENCIES, Contest, hold
-from reports.text.verdict import verdict, written
+from reports.page.report import Run
+from reports.text.comparison_sentences import sentences, written
+from reports.text.metric_comparison import ENGINE_METRICS, LATENCY_METRICS, MetricComparison, compare
 from reports.units import ABSENT, duration, percent, significant
 
-CARDS = (ENGINE[0], ENGINE[2], ENGINE[4], LATENCIES[1][1], LATENCIES[3][1], ENGINE[5])
+CARDS = (
+    ENGINE_METRICS[0],
+    ENGINE_METRICS[2],
+    ENGINE_METRICS[4],
+    LATENCY_METRICS[1][1],
+    LATENCY_METRICS[3][1],
+    ENGINE_METRICS[5],
+)
 
 
 @dataclass(frozen=True)
 class Card:
-    """A number, what it is, and what stands beside it."""
+    """A metric: its name, its value, and the text beneath."""
 
     name: str
     value: str
@@ -24,36 +31,42 @@ class Card:
 
 
 def cards(runs: Sequence[Run]) -> list[Card]:
-    """A card for each metric that any run has: of one run its value; of several the best, whose it is, the rest."""
+    """A card per metric of CARDS that a run has: the value of a single run, or the best, its run, and the others."""
     summaries = [run.summary for run in runs]
-    contests = [
-        contest for metric in CARDS for contest in hold([metric], summaries) if set(contest.cells) != {ABSENT}
+    compared = [
+        comparison
+        for metric in CARDS
+        for comparison in compare([metric], summaries)
+        if set(comparison.cells) != {ABSENT}
     ]
-    return [Card(contest.metric.subject, *_told(contest, [run.name for run in runs])) for contest in contests]
+    return [
+        Card(comparison.metric.subject, *_value_and_rest(comparison, [run.name for run in runs]))
+        for comparison in compared
+    ]
 
 
-def _told(contest: Contest, names: Sequence[str]) -> tuple[str, str]:
-    metric, values = contest.metric, contest.values
-    told = [written(metric, value) for value in values]
+def _value_and_rest(comparison: MetricComparison, names: Sequence[str]) -> tuple[str, str]:
+    metric, values = comparison.metric, comparison.values
+    texts = [written(metric, value) for value in values]
     if len(names) == 1:
-        return told[0], ""
-    if not contest.best:
-        return told[0], "equal for all" if contest.all_equal else ""
-    place = min(contest.best)
-    rest = ", ".join(f"{name} {told[i]}" for i, name in enumerate(names) if i not in contest.best)
-    return told[place], f"best: {', '.join(names[i] for i in sorted(contest.best))}; {rest}"
+        return texts[0], ""
+    if not comparison.best:
+        return texts[0], "equal for all" if comparison.all_equal else ""
+    place = min(comparison.best)
+    rest = ", ".join(f"{name} {texts[i]}" for i, name in enumerate(names) if i not in comparison.best)
+    return texts[place], f"best: {', '.join(names[i] for i in sorted(comparison.best))}; {rest}"
 
 
 def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """Where the slots of each run went, in a sentence each; and then who wins what, or what a single run did."""
-    said = [_slots(run, len(runs) > 1) for run in runs]
-    if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in said}) == 1:
-        said = [f"All policies: {said[0].partition(': ')[2]}"]
+    """A sentence per run on the use of its slots; the comparison of runs, or the throughput of a single one."""
+    found = [_slots(run, len(runs) > 1) for run in runs]
+    if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in found}) == 1:
+        found = [f"All policies: {found[0].partition(': ')[2]}"]
     if len(runs) == 1:
-        return said, [_pace(runs[0])]
-    beware = {sentence.partition(": ")[2] for run in runs for sentence in verdict([run.summary])}
-    whole = verdict([run.summary for run in runs])
-    return said, [sentence for sentence in whole if sentence.partition(": ")[2] not in beware]
+        return found, [_throughput(runs[0])]
+    caveats = {sentence.partition(": ")[2] for run in runs for sentence in sentences([run.summary])}
+    whole = sentences([run.summary for run in runs])
+    return found, [sentence for sentence in whole if sentence.partition(": ")[2] not in caveats]
 
 
 def _slots(run: Run, several: bool) -> str:
@@ -71,7 +84,7 @@ def _slots(run: Run, several: bool) -> str:
     return f"{begin}{useful}; the largest loss is {row.key}, {percent(amount / bought)}: {row.meaning}{advice}."
 
 
-def _pace(run: Run) -> str:
+def _throughput(run: Run) -> str:
     rates, requests = run.summary["rates"], run.summary["requests"]
     if rates["output_tokens_per_s"] is None:
         return "Nothing was run."
@@ -83,36 +96,38 @@ def _pace(run: Run) -> str:
 
 
 def warnings(runs: Sequence[Run]) -> list[str]:
-    """What the numbers leave out or assume, once for all runs that share it."""
-    said: dict[str, list[str]] = {}
+    """What the numbers leave out or assume: each sentence once, with the names of its runs if not all share it."""
+    found: dict[str, list[str]] = {}
     for run in runs:
         for sentence in _of(run):
-            said.setdefault(sentence, []).append(run.name)
+            found.setdefault(sentence, []).append(run.name)
     everyone = len(runs)
     return [
-        sentence if len(names) == everyone else f"{', '.join(names)}: {sentence}" for sentence, names in said.items()
+        sentence if len(names) == everyone else f"{', '.join(names)}: {sentence}" for sentence, names in found.items()
     ]
 
 
 def _of(run: Run) -> list[str]:
     summary = run.summary
-    said = [str(remark) for remark in summary["remarks"]]
-    said += [sentence.partition(": ")[2] for sentence in verdict([summary])]
+    found = [str(remark) for remark in summary["remarks"]]
+    found += [sentence.partition(": ")[2] for sentence in sentences([summary])]
     if summary["tokens"]["lost"]:
-        said.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
+        found.append(f"{summary['tokens']['lost']:,} tokens were generated and never collected (harvest: next).")
     for profile in run.profiles:
         beyond = profile["extrapolated"]
         if beyond is None:
-            said.append(
-                f"What the profile {profile['name']} was measured on is not known: its cost may be a guess here."
+            found.append(
+                f"What the profile {profile['name']} was measured on is not known, so costs may be extrapolated."
             )
         elif beyond["any"]:
-            said.append(
+            found.append(
                 f"{percent(beyond['any'])} of the steps lie beyond what the profile {profile['name']} measured."
             )
     if summary["attainment"] is None:
-        said.append("The scenario sets no objectives, so attainment and goodput are not defined.")
+        found.append("The scenario sets no objectives, so attainment and goodput are not defined.")
     if summary["requests"]["finished"] < 100:
-        said.append(f"Only {summary['requests']['finished']:,} requests finished: a p99 is one of the largest few.")
-    said.append(f"One run with seed {summary['seed']}: differences may be chance; replications say how large.")
-    return said
+        found.append(f"Only {summary['requests']['finished']:,} requests finished: a p99 is one of the largest few.")
+    found.append(
+        f"One run with seed {summary['seed']}: differences may be due to chance; several seeds show how much."
+    )
+    return found

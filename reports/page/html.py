@@ -1,7 +1,7 @@
-"""The page: one HTML file, styles and script in it, figures as SVG. It asks for nothing, from anywhere.
+"""The report as one HTML file with its styles, its script and its figures as SVG. It loads no external resource.
 
-What comes from user data is escaped by the template and by the figures; beside that the page's own policy
-(Content-Security-Policy) allows no script but its own, by its digest, and no request at all.
+User data is escaped by the template and by `svg`. The page's Content-Security-Policy allows only its own script, by
+its digest, and no requests.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import ledger_rows
-from reports.page import curves, findings, headline, slots, stacks, svg, tables
-from reports.page.story import Run, Story
+from reports.figures.stay_parts import PARTS
+from reports.figures.style import readable_on
+from reports.page import finding_charts, headline, ledger_charts, line_charts, slot_timeline, svg, tables
+from reports.page.report import Report, Run
 from reports.units import printable
 
 LARGEST = 3_000_000
-"""Bytes of a page."""
+"""The largest size of a page in bytes."""
 
 
-def page(story: Story, version: str) -> str:
-    """The whole page as text; `version` is slotstep's own."""
+def page(report: Report, version: str) -> str:
+    """The page as HTML; `version` is the version of slotstep."""
     script, style = (_own(name) for name in ("page.js", "page.css"))
     environment = Environment(
         loader=PackageLoader("reports.page", "."),
@@ -33,10 +35,9 @@ def page(story: Story, version: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    runs = story.runs
+    runs = report.runs
     return environment.get_template("page.html").render(
-        story=story,
-        title=printable(story.title),
+        title=printable(report.title),
         version=version,
         script=Markup(script),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -44,30 +45,36 @@ def page(story: Story, version: str) -> str:
         runs=runs,
         looks=[(run.name, svg.look(place)) for place, run in enumerate(runs)],
         findings=[
-            (finding, [findings.drawn(finding, curve) for curve in finding.curves], tables.of_finding(finding))
-            for finding in story.findings
+            (
+                finding,
+                [finding_charts.finding_chart(finding, curve) for curve in finding.curves],
+                tables.of_finding(finding),
+            )
+            for finding in report.findings
         ],
-        warnings=list(story.remarks),
+        warnings=list(report.remarks),
         **(_of_runs(runs) if runs else {}),
     )
 
 
 def _of_runs(runs: Sequence[Run]) -> dict[str, object]:
-    used = {row.key for run in runs for key in stacks.ACCOUNTS for row, n in ledger_rows.of(run.summary[key]) if n}
-    shown = slots.timelines(runs)
+    used = {
+        row.key for run in runs for key in ledger_charts.ACCOUNTS for row, n in ledger_rows.of(run.summary[key]) if n
+    }
+    shown = slot_timeline.timelines(runs)
     first, then = headline.answers(runs)
     return {
         "cards": headline.cards(runs),
         "first": first,
         "then": then,
-        "beware": headline.warnings(runs),
+        "caveats": headline.warnings(runs),
         "rows": [row for row in ledger_rows.ROWS if row.key in used],
-        "bars": stacks.bars(runs),
-        "ledgers": [(run.name, stacks.over_time(run)) for run in runs],
+        "bars": ledger_charts.bars(runs),
+        "ledgers": [(run.name, ledger_charts.over_time(run)) for run in runs],
         "timelines": shown,
-        "parts": [(key, name) for key, name in slots.PARTS.items() if any(key in one.parts for one in shown)],
-        "latencies": curves.latencies(runs),
-        "courses": curves.over_time(runs),
+        "parts": [part for part in PARTS if any(part.key in one.parts for one in shown)],
+        "latencies": line_charts.latencies(runs),
+        "courses": line_charts.over_time(runs),
         "tables": {
             "comparison": tables.comparison(runs),
             "facts": tables.facts(runs),
@@ -86,19 +93,13 @@ def _own(name: str) -> str:
 
 
 def colours() -> str:
-    """Style rules for the rows of the ledger, on a light and on a dark ground."""
+    """CSS rules for the colours of the ledger's rows, on a light and on a dark background."""
     light = "".join(f"--r-{row.key}:{row.colour};" for row in ledger_rows.ROWS)
     dark = "".join(f"--r-{row.key}:{row.dark};" for row in ledger_rows.ROWS)
     fills = "".join(
         f".r-{row.key}{{fill:var(--r-{row.key});background:var(--r-{row.key})}}"
-        f".on-{row.key}{{fill:{readable(row.colour)}}}"
-        f"@media screen and (prefers-color-scheme:dark){{.on-{row.key}{{fill:{readable(row.dark)}}}}}"
+        f".on-{row.key}{{fill:{readable_on(row.colour)}}}"
+        f"@media screen and (prefers-color-scheme:dark){{.on-{row.key}{{fill:{readable_on(row.dark)}}}}}"
         for row in ledger_rows.ROWS
     )
     return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{fills}"
-
-
-def readable(colour: str) -> str:
-    """Black or white, whichever can be read on this colour."""
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return "#111" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "#fff"

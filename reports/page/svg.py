@@ -1,6 +1,6 @@
-"""Scalable figures as markup: elements, scales with their ticks, axes. Text is escaped, colours are CSS variables.
+"""SVG markup: elements, scales with ticks, axes. Text is escaped; colours are CSS variables of page.css.
 
-Knows nothing of runs. Coordinates are in the units of the figure's view box.
+Coordinates are in units of the figure's view box.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ Floats = NDArray[np.float64]
 
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2 1 2 1 2")
 HUES = 6
+LETTER = 6.6
+"""The mean width of a character of the labels."""
 NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 def tag(name: str, *content: str, **attributes: object) -> Markup:
-    """An element; content that is not markup is escaped, and `_` in the name of an attribute is `-`.
+    """An element; content that is not `Markup` is escaped.
 
-    A trailing `_` is left out (`class_`), an attribute that is None too.
+    In the names of attributes `_` stands for `-` and a trailing `_` is removed (`class_`). Attributes that are None
+    are left out.
     """
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(number(value))}"'
@@ -34,7 +37,7 @@ def tag(name: str, *content: str, **attributes: object) -> Markup:
 
 
 def number(value: object) -> object:
-    """A float with at most two decimals, anything else as it is."""
+    """A float with at most two decimals; anything else unchanged."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 
@@ -44,14 +47,14 @@ def text(x: float, y: float, words: str, anchor: str = "start", class_: str = "t
 
 
 def look(place: int) -> str:
-    """The style of the line at this place; thirty differ, six of them by colour."""
+    """The CSS style of line number `place`: six colours, five dash patterns; the first thirty differ."""
     dashes = DASHES[(place % HUES + place // HUES) % len(DASHES)]
     return f"stroke:var(--s{place % HUES})" + (f";stroke-dasharray:{dashes}" if dashes else "")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from `low` to `high` onto positions from `start` to `stop`."""
+    """Maps values from `low` to `high` to positions from `start` to `stop`, linearly or by their logarithm."""
 
     low: float
     high: float
@@ -60,7 +63,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, values: Floats | Sequence[float] | float) -> Floats:
-        """Where the values lie."""
+        """The positions of these values."""
         found = np.asarray(values, dtype=np.float64)
         low, high = self.low, self.high
         if self.log:
@@ -68,7 +71,7 @@ class Scale:
         return self.start + (found - low) / (high - low or 1.0) * (self.stop - self.start)
 
     def ticks(self, most: int) -> list[float]:
-        """Round values on the scale, about `most` of them."""
+        """Round values between `low` and `high`, about `most` of them."""
         return decades(self.low, self.high, most) if self.log else round_values(self.low, self.high, most)
 
 
@@ -95,9 +98,9 @@ def decades(low: float, high: float, most: int) -> list[float]:
 
 
 def steps_path(x: Floats, y: Floats) -> str:
-    """A stair through points in order of x: each level is held until the next x.
+    """The path of a step function through points in ascending x: each level is held until the next x.
 
-    Of points that would be drawn at one x the last counts; levels that repeat are drawn as one.
+    Of points at the same x after rounding the last is kept; repeated levels are merged.
     """
     if not len(x):
         return ""
@@ -110,7 +113,7 @@ def steps_path(x: Floats, y: Floats) -> str:
 
 
 def area_path(x: Floats, top: Floats, bottom: Floats) -> str:
-    """The area between two lines over the same x."""
+    """The path of the area between two lines over the same x."""
     there = " ".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, top, strict=True))
     back = " ".join(f"{a:.1f} {b:.1f}" for a, b in zip(x[::-1], bottom[::-1], strict=True))
     return f"M{there} L{back}Z"
@@ -118,7 +121,7 @@ def area_path(x: Floats, top: Floats, bottom: Floats) -> str:
 
 @dataclass(frozen=True)
 class Box:
-    """A panel of a figure: its size, and the margins that its axes need."""
+    """The size of a figure and the margins for its axes."""
 
     width: float = 560.0
     height: float = 260.0
@@ -128,11 +131,11 @@ class Box:
     bottom: float = 34.0
 
     def x(self, low: float, high: float, log: bool = False) -> Scale:
-        """A scale from left to right."""
+        """The scale of the x axis."""
         return Scale(low, high, self.left, self.width - self.right, log)
 
     def y(self, low: float, high: float, log: bool = False) -> Scale:
-        """A scale from bottom to top."""
+        """The scale of the y axis."""
         return Scale(low, high, self.height - self.bottom, self.top, log)
 
     def axes(
@@ -144,7 +147,11 @@ class Box:
         name: str,
         most: tuple[int, int] = (6, 5),
     ) -> Markup:
-        """Lines and labels of both axes; `name` says below what x is."""
+        """Lines, ticks and labels of both axes.
+
+        `across` and `up` format the labels of the x and y ticks, of which there are about `most`; `name` is the label
+        of the x axis.
+        """
         right, bottom = self.width - self.right, self.height - self.bottom
         parts = []
         for value in y.ticks(most[1]):
@@ -154,14 +161,15 @@ class Box:
         for value in x.ticks(most[0]):
             at = float(x(value))
             parts.append(tag("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
-            anchor = "end" if at > right - 16 else "middle"
-            parts.append(text(at, bottom + 16, across(value), anchor))
+            label = across(value)
+            fits = at + LETTER * len(label) / 2 <= self.width
+            parts.append(text(at, bottom + 16, label, "middle" if fits else "end"))
         parts.append(tag("line", x1=self.left, x2=right, y1=bottom, y2=bottom, class_="axis"))
         parts.append(text((self.left + right) / 2, self.height - 3, name, "middle"))
         return Markup("").join(parts)
 
     def figure(self, name: str, *content: str, class_: str = "") -> Markup:
-        """The figure as an element with a name for those who cannot see it."""
+        """The `svg` element, with `name` as its title for screen readers."""
         return tag(
             "svg",
             tag("title", name),

@@ -1,4 +1,4 @@
-"""The tables of a page: cells as they are shown, and beside each what it is sorted by."""
+"""The tables of a report: cells with their text and the key by which the page sorts them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
-from reports import latency_origin
-from reports import ledger_rows as rows
+from reports import latency_origin, ledger_rows
 from reports.page import fairness
-from reports.page.story import Finding, Run
-from reports.text import overview
-from reports.text.contest import ENGINE, LATENCIES, Metric, hold, worst_off
-from reports.text.verdict import written
-from reports.units import ABSENT, duration, percent, printable, significant
+from reports.page.report import Finding, Run
+from reports.text import run_facts
+from reports.text.comparison_sentences import written
+from reports.text.metric_comparison import ENGINE_METRICS, LATENCY_METRICS, Metric, compare, worst_off
+from reports.units import ABSENT, amount, duration, percent, printable, significant
 
 SLOWEST = 10
 MOST_ROWS = 500
@@ -23,7 +20,7 @@ MOST_ROWS = 500
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, what it is sorted by, and whether it is the best of its column."""
+    """A cell: its text, its sort key, and whether it is the best of its column."""
 
     shown: str
     key: float | str
@@ -31,33 +28,32 @@ class Cell:
 
     @property
     def sort(self) -> str:
-        """The key as a script reads it."""
+        """The key as the page's script reads it."""
         return str(self.key).replace("inf", "Infinity") if isinstance(self.key, float) else str(self.key)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table under its title; the first `texts` columns are set as text. `note` says what it leaves out."""
+    """A table: title, column headers, rows of cells, and a note on what it leaves out."""
 
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    texts: int = 1
     note: str = ""
 
     @property
     def numeric(self) -> list[bool]:
-        """Of each column, whether it is sorted by number."""
+        """For each column whether all its keys are numbers: these are right-aligned and sorted by value."""
         return [all(not isinstance(row[place].key, str) for row in self.rows) for place in range(len(self.heads))]
 
 
 def word(text: object) -> Cell:
-    """A cell of text, what cannot be printed shown as its escape."""
+    """A cell of text, unprintable characters shown as escapes."""
     return Cell(printable(text), printable(text))
 
 
 def time(seconds: float | None) -> Cell:
-    """A cell with a time."""
+    """A cell with a time in seconds; `-` for None and NaN, sorted last."""
     missing = seconds is None or math.isnan(seconds)
     return Cell(duration(None if missing else seconds), math.inf if seconds is None or missing else seconds)
 
@@ -68,32 +64,37 @@ def count(value: float) -> Cell:
 
 
 def share(value: float | None) -> Cell:
-    """A cell with a share."""
+    """A cell with a fraction as a percentage; `-` for None, sorted first."""
     return Cell(percent(value), -1.0 if value is None else value)
 
 
 def rate(value: float | None) -> Cell:
-    """A cell with a rate, three digits of it."""
+    """A cell with three significant digits; `-` for None and NaN, sorted first."""
     missing = value is None or math.isnan(value)
     return Cell(ABSENT, -1.0) if value is None or missing else Cell(significant(value), value)
 
 
 def comparison(runs: Sequence[Run]) -> Table:
-    """A row per run with what tells them apart, the best of a column marked; the note says what is equal for all."""
+    """A row per run, a column per metric in which they differ, the best marked; equal metrics are in the note."""
     summaries = [run.summary for run in runs]
-    groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE] + list(LATENCIES)
-    contests = [contest for group in groups for contest in hold(group, summaries) if set(contest.cells) != {ABSENT}]
-    equal = [f"{c.metric.subject} {written(c.metric, c.values[0])}" for c in contests if c.all_equal]
-    contests = [contest for contest in contests if not contest.all_equal]
+    groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE_METRICS] + list(LATENCY_METRICS)
+    compared = [
+        comparison
+        for group in groups
+        for comparison in compare(group, summaries)
+        if set(comparison.cells) != {ABSENT}
+    ]
+    equal = [f"{c.metric.subject} {written(c.metric, c.values[0])}" for c in compared if c.all_equal]
+    compared = [comparison for comparison in compared if not comparison.all_equal]
     worst = [worst_off(summary) for summary in summaries]
-    heads = ["policy", *(contest.title for contest in contests)]
+    heads = ["policy", *(comparison.title for comparison in compared)]
     found = []
     for place, run in enumerate(runs):
         cells = [word(run.name)]
-        for contest in contests:
-            value = contest.values[place]
+        for comparison in compared:
+            value = comparison.values[place]
             key = math.inf if math.isnan(value) else value
-            cells.append(Cell(contest.cells[place], key, place in contest.best))
+            cells.append(Cell(comparison.cells[place], key, place in comparison.best))
         found.append(cells + ([word(tenant[0] if (tenant := worst[place]) else ABSENT)] if any(worst) else []))
     notes = [f"Equal for all: {', '.join(equal)}."] if equal else []
     note = " ".join(filter(None, [*notes, latency_origin.note(summaries)]))
@@ -101,7 +102,7 @@ def comparison(runs: Sequence[Run]) -> Table:
 
 
 def latencies(runs: Sequence[Run]) -> Table:
-    """Every latency of every run, with its sample size and the share of requests that have none."""
+    """A row per run and latency: sample size, share of censored requests, mean, percentiles, maximum."""
     statistics = ("mean", "p50", "p90", "p95", "p99", "max")
     found = []
     for run in runs:
@@ -109,16 +110,16 @@ def latencies(runs: Sequence[Run]) -> Table:
             of = run.summary[key]
             found.append([word(run.name), word(name), count(of["n"]), share(of["censored_share"])])
             found[-1] += [time(of[one]) for one in statistics]
-    return Table("Latencies", ["policy", "latency", "n", "censored", *statistics], found, texts=2)
+    return Table("Latencies", ["policy", "latency", "n", "censored", *statistics], found)
 
 
 def ledger(runs: Sequence[Run]) -> Table:
-    """The rows of every run's ledger that hold anything, in slot-steps and in slot-seconds."""
+    """The rows of each run's ledger that are not 0, in slot-steps and in slot-seconds."""
     found = []
     for run in runs:
         steps, seconds = run.summary["slot_steps"], run.summary["slot_seconds"]
-        by_key = {row.key: amount for row, amount in rows.of(steps)}
-        for row, spent in rows.of(seconds):
+        by_key = {row.key: amount for row, amount in ledger_rows.of(steps)}
+        for row, spent in ledger_rows.of(seconds):
             taken = by_key.get(row.key, 0)
             if taken or spent:
                 found.append(
@@ -133,11 +134,11 @@ def ledger(runs: Sequence[Run]) -> Table:
                     ]
                 )
     heads = ["policy", "row", "what the slot did", "what to do about it", "slot-steps", "of them", "of slot-seconds"]
-    return Table("The ledger, row by row", heads, found, texts=4)
+    return Table("The ledger, row by row", heads, found)
 
 
 def tenants(runs: Sequence[Run]) -> Table:
-    """What each tenant got under each run, at most 500 rows of it, those with the most service first."""
+    """A row per tenant and run, descending by service, at most 500 of them."""
     found = []
     for run in runs:
         found += [
@@ -148,7 +149,7 @@ def tenants(runs: Sequence[Run]) -> Table:
                 count(one["finished"]),
                 count(one["service"]),
                 share(one["share"]),
-                rate(one["pace"]),
+                rate(one["service_rate"]),
                 time(one["mean_wait_s"]),
                 time(one["worst_wait_s"]),
                 count(one["preemptions"]),
@@ -156,33 +157,35 @@ def tenants(runs: Sequence[Run]) -> Table:
             for one in fairness.tenants(run).to_dict("records")
         ]
     found.sort(key=lambda cells: -float(cells[4].key))
-    heads = ["tenant", "policy", "requests", "finished", "service, tokens", "share", "pace, tok/s"]
+    heads = ["tenant", "policy", "requests", "finished", "service, tokens", "share", "service rate, tok/s"]
     note = f"{len(found) - MOST_ROWS:,} rows more are not listed" if len(found) > MOST_ROWS else ""
     heads += ["mean wait", "worst wait", "preemptions"]
-    return Table("Tenants", heads, found[:MOST_ROWS], texts=2, note=note)
+    return Table("Tenants", heads, found[:MOST_ROWS], note=note)
 
 
 def fairness_of(runs: Sequence[Run]) -> Table:
-    """Jain's index over tenants of their pace and of their service, and the longest anybody waited."""
+    """Jain's index of the tenants' service rates and of their service, and the longest wait, a row per run."""
     found = []
     for run in runs:
         table = fairness.tenants(run)
-        pace, service = (fairness.jain(table[column].dropna().tolist()) for column in ("pace", "service"))
+        by_rate, by_service = (
+            fairness.jain(table[column].dropna().tolist()) for column in ("service_rate", "service")
+        )
         worst = table["worst_wait_s"].max() if len(table) else None
-        found.append([word(run.name), count(len(table)), rate(pace), rate(service), time(worst)])
-    return Table("Fairness", ["policy", "tenants", "Jain of pace", "Jain of service", "worst wait"], found)
+        found.append([word(run.name), count(len(table)), rate(by_rate), rate(by_service), time(worst)])
+    return Table("Fairness", ["policy", "tenants", "Jain of service rate", "Jain of service", "worst wait"], found)
 
 
 def facts(runs: Sequence[Run]) -> Table:
-    """What each run did, in words, a column per run."""
-    told = [dict(overview.facts(run.summary)) for run in runs]
-    names = dict.fromkeys(name for one in told for name in one)
-    found = [[word(name), *(word(one.get(name, ABSENT)) for one in told)] for name in names]
-    return Table("In numbers", ["", *(run.name for run in runs)], found, texts=1 + len(runs))
+    """The facts of each run in words, a column per run."""
+    by_run = [dict(run_facts.facts(run.summary)) for run in runs]
+    names = dict.fromkeys(name for one in by_run for name in one)
+    found = [[word(name), *(word(one.get(name, ABSENT)) for one in by_run)] for name in names]
+    return Table("In numbers", ["", *(run.name for run in runs)], found)
 
 
 def slowest(runs: Sequence[Run]) -> Table:
-    """The requests of each run that took longest to finish."""
+    """The finished requests of each run with the longest E2E."""
     found = []
     for run in runs:
         ended = run.requests[run.requests["e2e_s"].notna()].nlargest(SLOWEST, "e2e_s")
@@ -202,11 +205,11 @@ def slowest(runs: Sequence[Run]) -> Table:
         ]
     heads = ["request", "tenant", "policy", "prompt", "tokens", "wait", "TTFT", "E2E", "preemptions"]
     note = latency_origin.note(run.summary for run in runs)
-    return Table(f"The {SLOWEST} slowest requests of each run", heads, found, texts=3, note=note)
+    return Table(f"The {SLOWEST} slowest requests of each run", heads, found, note=note)
 
 
 def replicas(runs: Sequence[Run]) -> Table:
-    """What each engine did, if there were several."""
+    """A row per replica of the runs that have several."""
     found = [
         [
             word(run.name),
@@ -227,22 +230,21 @@ def replicas(runs: Sequence[Run]) -> Table:
 
 
 def of_finding(finding: Finding) -> Table:
-    """A finding's table but for its hidden columns, at most 500 rows of it."""
+    """The table of a finding without its hidden columns and those without any value; at most 500 rows of it."""
     frame = finding.frame.drop(columns=list(finding.hidden))
-    texts = [not pd.api.types.is_numeric_dtype(frame[column]) for column in frame]
-    leading = texts.index(False) if False in texts else len(texts)
+    frame = frame.loc[:, (frame.notna() & (frame != "")).any()]
     found = [
-        [_plain(value) for value in record] for record in frame.head(MOST_ROWS).itertuples(index=False, name=None)
+        [_value(value) for value in record] for record in frame.head(MOST_ROWS).itertuples(index=False, name=None)
     ]
     note = f"{len(frame) - MOST_ROWS:,} rows more are not listed" if len(frame) > MOST_ROWS else ""
-    return Table(finding.title, [str(column) for column in frame], found, texts=max(1, leading), note=note)
+    return Table(finding.title, [str(column) for column in frame], found, note=note)
 
 
-def _plain(value: object) -> Cell:
+def _value(value: object) -> Cell:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return Cell(ABSENT, math.inf)
     if isinstance(value, bool):
         return word("yes" if value else "no")
     if isinstance(value, int | float):
-        return Cell(f"{value:,}" if isinstance(value, int) else significant(value), value)
+        return Cell(amount(value), value)
     return word(value)

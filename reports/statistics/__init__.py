@@ -1,1 +1,1 @@
-"""What can be said of repeated runs, and how surely: pure functions of numbers, on scipy. Knows nothing of runs."""
+"""Confidence intervals, paired differences and warm-up removal: functions of numbers, on scipy."""

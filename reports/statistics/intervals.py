@@ -1,7 +1,8 @@
 """Confidence intervals: of a mean by Student's t, of a percentile by order statistics.
 
-A sample that never came (a request that was rejected or timed out) is infinite: it counts, and a percentile that
-falls among such samples is infinite too. Knows nothing of where samples come from.
+A sample that never occurred (the TTFT of a rejected request) is infinite: it counts, and a percentile that falls
+among such samples is infinite too. That is why `scipy.stats.t.interval` (NaN if all samples are equal), `np.quantile`
+(NaN between infinities) and `scipy.stats.quantile_test` (no effective sample size) are not used here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value, its two-sided interval at `confidence`, and from how many samples: NaN and infinite where unknown."""
+    """A value, the bounds of its two-sided interval at `confidence`, and the number of samples `n`.
+
+    `low` is -inf and `high` inf where the samples give no bound.
+    """
 
     value: float
     low: float
@@ -35,9 +39,9 @@ class Estimate:
 
 
 def mean(samples: Sequence[float] | Floats, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of independent samples, with its t-interval: without bounds from fewer than two samples.
+    """The mean of independent samples with Student's t-interval; bounds are infinite for fewer than two samples.
 
-    An infinite sample makes mean and bounds infinite. Raises ValueError without samples.
+    An infinite sample makes the mean and the bounds infinite. Raises ValueError without samples.
     """
     values = np.asarray(samples, float)
     if not len(values):
@@ -57,12 +61,12 @@ def percentile(
     confidence: float = CONFIDENCE,
     independent: float | None = None,
 ) -> Estimate:
-    """The `share` quantile of samples, between two of their order statistics.
+    """The `share` quantile (0 < share < 1) of samples, with an interval between two of their order statistics.
 
-    The number of samples below the true quantile is binomial; the ranks are that law's quantiles (David and
-    Nagaraja, Order Statistics, 7.1), so nothing is assumed of the samples' own law. `independent` is how many
-    independent samples these are worth, if fewer than there are. A bound that would lie beyond the samples is
-    infinite. Raises ValueError without samples, or for a share outside 0 to 1.
+    The number of samples below the true quantile is binomial; the ranks of the bounds are quantiles of that law
+    (David and Nagaraja, Order Statistics, 7.1). `independent` is the effective number of independent samples, if it
+    is lower than the number of samples. A bound whose rank is not among the samples is infinite. Raises ValueError
+    without samples and for a share outside (0, 1).
     """
     values = np.sort(np.asarray(samples, float))
     n = len(values)
@@ -83,10 +87,11 @@ def percentile(
 
 
 def pooled_percentile(groups: Sequence[Floats], share: float, confidence: float = CONFIDENCE) -> Estimate:
-    """The `share` quantile of all samples of several independent runs, whose own samples may depend on each other.
+    """The `share` quantile of the samples of all runs; runs are independent, samples of one run may be correlated.
 
-    How far the runs differ in their share of samples below it says how many independent samples all are worth.
-    Without bounds from fewer than two runs. Raises ValueError as `percentile` does.
+    `groups` holds one array of samples per run. The effective number of independent samples follows from the
+    variance, between runs, of the share of samples below the quantile. Bounds are infinite for fewer than two runs.
+    Raises ValueError as `percentile` does.
     """
     whole = np.concatenate([np.asarray(group, float) for group in groups])
     if len(groups) < 2:
@@ -101,7 +106,7 @@ def pooled_percentile(groups: Sequence[Floats], share: float, confidence: float 
 
 
 def quantile(ordered: Floats, share: float) -> float:
-    """The quantile of sorted samples, straight lines between order statistics; infinite next to an infinite one."""
+    """The quantile of ascending samples by linear interpolation; infinite next to an infinite sample."""
     spot = share * (len(ordered) - 1)
     below = math.floor(spot)
     low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])

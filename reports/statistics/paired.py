@@ -1,7 +1,7 @@
-"""Two policies on the same requests: the difference seed by seed, its interval, and a sentence that says it.
+"""The paired difference of two policies that ran on the same requests.
 
-Under common random numbers a seed's luck is in both runs, so it is not in their difference: intervals are
-narrower than those of the two means. Knows nothing of what the policies are.
+With common random numbers the variation between seeds is in both runs and cancels in their difference, so the
+interval is narrower than those of the two means.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from reports.statistics.intervals import CONFIDENCE, Estimate, mean
 
 @dataclass(frozen=True)
 class Difference:
-    """The second's value minus the first's, over the seeds in which both have one; `left_out` of the others."""
+    """The mean of second minus first over the seeds in which both are finite; `left_out` counts the others."""
 
     estimate: Estimate | None
     left_out: int = 0
 
     @property
     def differ(self) -> bool:
-        """Whether the interval leaves 0 out: more than the seeds' luck."""
+        """Whether the interval excludes 0."""
         return self.estimate is not None and not self.estimate.holds(0.0)
 
 
 def difference(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """How far the second is above the first, from pairs of values of the same seed.
+    """The mean of second minus first with its t-interval; values at the same place are of the same seed.
 
-    Pairs in which a value is infinite (it never came) or absent (NaN) have no difference and are counted.
-    Raises ValueError for lists of unequal length.
+    Pairs with an infinite value (it never occurred) or NaN (it is undefined) are left out and counted. Raises
+    ValueError for sequences of unequal length.
     """
     pairs = [b - a for a, b in zip(first, second, strict=True) if math.isfinite(a) and math.isfinite(b)]
     left_out = len(first) - len(pairs)

@@ -1,7 +1,7 @@
-"""Replications: each policy on the same seeds, and what can be said of every metric and every difference.
+"""Replications: runs of several policies on the same seeds, with estimates of each metric and of each difference.
 
-A run is what it measured, request by request in the order of arrival: NaN where a metric is not defined (the TPOT of
-one token), infinite where it never came (a request that was rejected or timed out).
+Latencies are arrays by request in order of arrival: NaN where undefined (the TPOT of one token), infinite where the
+event never occurred (the first token of a rejected request).
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ P99 = 0.99
 
 
 @dataclass(frozen=True)
-class Run:
-    """One policy on one seed: each of LATENCIES by request, numbers of the whole run, and whether its queue grows."""
+class Replication:
+    """One run: `latencies` (s) holds an array by request for each of LATENCIES, `whole` the metrics of the whole run.
+
+    `grows` says whether the queue grows to the end; None if that is not known.
+    """
 
     latencies: Mapping[str, Floats]
     whole: Mapping[str, float | None]
@@ -35,20 +38,23 @@ class Run:
 
     @cached_property
     def cut(self) -> Cut:
-        """How many requests to leave out at the beginning, by their TTFT."""
+        """The warm-up: MSER-5 over the finite TTFTs."""
         series = self.latencies["ttft_s"]
         return mser5(series[np.isfinite(series)])
 
     def samples(self, latency: str, warm: bool) -> Floats:
-        """A latency of the requests that have one or should have; `warm`: without those before the cut."""
+        """A latency (s) of the requests for which it is defined; `warm`: without the requests of the warm-up."""
         values = self.latencies[latency][self.cut.samples if warm else 0 :]
         kept: Floats = values[~np.isnan(values)]
         return kept
 
 
 @dataclass(frozen=True)
-class Metric:
-    """What is said of a set of runs: `key` in JSON, `name` in words, and how it is read."""
+class ReplicationMetric:
+    """A metric of replications: `key` in JSON, `name` in tables, and the latency and statistic it is computed from.
+
+    `latency` is None for a metric of the whole run.
+    """
 
     key: str
     name: str
@@ -56,8 +62,8 @@ class Metric:
     latency: str | None = None
     statistic: Literal["mean", "p99"] = "mean"
 
-    def of_run(self, run: Run, warm: bool = False) -> float:
-        """Its value in one run, NaN if it has none. A mean is over the requests for which it came."""
+    def of_run(self, run: Replication, warm: bool = False) -> float:
+        """Its value in one run, NaN if there is none. A mean is over the requests with a finite latency."""
         if self.latency is None:
             value = run.whole[self.key]
             return math.nan if value is None else value
@@ -67,10 +73,12 @@ class Metric:
         came = samples[np.isfinite(samples)]
         return float(came.mean()) if len(came) else math.nan
 
-    def of_all(self, runs: Sequence[Run], warm: bool = False, confidence: float = CONFIDENCE) -> Estimate | None:
-        """Its estimate from all runs: the mean of the runs' values, a percentile of all their requests together.
+    def of_all(
+        self, runs: Sequence[Replication], warm: bool = False, confidence: float = CONFIDENCE
+    ) -> Estimate | None:
+        """Its estimate from all runs: the mean of their values, or a percentile of all their requests pooled.
 
-        None if no run has a value; `n` is the number of runs, for a percentile that of requests.
+        `n` of the estimate is the number of runs, for a percentile that of requests. None if no run has a value.
         """
         if self.latency is not None and self.statistic == "p99":
             groups = [run.samples(self.latency, warm) for run in runs]
@@ -81,47 +89,47 @@ class Metric:
 
 METRICS = (
     *(
-        Metric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
+        ReplicationMetric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
         for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
         for statistic in ("mean", "p99")
     ),
-    Metric("occupancy", "occupancy", "share"),
-    Metric("output_tokens_per_s", "output rate", "rate"),
-    Metric("attainment", "attainment", "share"),
+    ReplicationMetric("occupancy", "occupancy", "share"),
+    ReplicationMetric("output_tokens_per_s", "output rate", "rate"),
+    ReplicationMetric("attainment", "attainment", "share"),
 )
 
 
 @dataclass(frozen=True)
 class Replications:
-    """The runs of each policy, seed by seed in the same order; the first policy is what the others are held to."""
+    """Runs by policy, in order of `seeds`; the other policies are compared with the first one."""
 
     seeds: tuple[int, ...]
-    runs: Mapping[str, Sequence[Run]]
+    runs: Mapping[str, Sequence[Replication]]
     confidence: float = field(default=CONFIDENCE)
 
     def unstable(self, policy: str) -> int:
-        """In how many of a policy's runs the queue grows."""
+        """The number of a policy's runs in which the queue grows."""
         return sum(run.grows is True for run in self.runs[policy])
 
     def censored(self, policy: str) -> tuple[int, int]:
-        """How many requests of a policy never came to their end, and of how many."""
+        """The number of a policy's requests that never finished, and the number of all its requests."""
         ends = np.concatenate([run.latencies["e2e_s"] for run in self.runs[policy]])
         return int(np.isinf(ends).sum()), len(ends)
 
-    def estimate(self, policy: str, metric: Metric, warm: bool = False) -> Estimate | None:
-        """What is known of a metric under a policy."""
+    def estimate(self, policy: str, metric: ReplicationMetric, warm: bool = False) -> Estimate | None:
+        """The estimate of a metric under a policy; None if no run has a value."""
         return metric.of_all(self.runs[policy], warm, self.confidence)
 
-    def difference(self, metric: Metric, first: str, second: str) -> Difference:
-        """How far the second policy is above the first, seed by seed."""
+    def difference(self, metric: ReplicationMetric, first: str, second: str) -> Difference:
+        """The paired difference, second minus first, of a metric under two policies."""
         values = [[metric.of_run(run) for run in self.runs[policy]] for policy in (first, second)]
         return difference(values[0], values[1], self.confidence)
 
 
 def sentence(names: tuple[str, str], metric: str, found: Difference, written: Callable[[float], str]) -> str:
-    """The verdict on a difference: `fcfs and fair differ in p99 TTFT by -1.2 s [-1.6 s, -0.9 s], 20 seeds.`
+    """A difference in words: `fcfs and fair differ in p99 TTFT by -1.2 s [-1.6 s, -0.9 s], 20 seeds.`
 
-    What is written is the second's value minus the first's.
+    `names` are the policies, `metric` the name of the metric; `written` formats a value.
     """
     pair = f"{names[0]} and {names[1]}"
     estimate = found.estimate

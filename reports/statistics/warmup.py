@@ -1,7 +1,7 @@
-"""How much of the beginning of a run to leave out: MSER-5 (White, Cobb and Spratt 2000).
+"""Removal of the warm-up of a run by MSER-5 (White, Cobb and Spratt 2000).
 
-A run begins empty, which a busy engine never is again. Of all places to cut, take the one after which the mean is
-known best: the smallest standard error, from batches of five samples, in the first half of the run.
+A run starts with an empty engine, which biases its first samples. MSER-5 truncates where the standard error of the
+mean of the remaining batches of five samples is smallest, searching the first half of the run.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ BATCH = 5
 
 @dataclass(frozen=True)
 class Cut:
-    """So many samples to leave out at the beginning; not `settled` if the best place is at the end of the half."""
+    """The number of samples to leave out at the start; not `settled` if the minimum is the last place searched."""
 
     samples: int
     settled: bool
 
 
 def mser5(series: NDArray[np.float64]) -> Cut:
-    """Where to cut a series of samples in their order; nothing of a series of fewer than two batches."""
+    """The truncation point of a one-dimensional series in order of time; 0 samples for fewer than two batches."""
     batches = len(series) // BATCH
     if batches < 2:
         return Cut(0, False)

@@ -1,1 +1,1 @@
-"""What a study found, drawn and in sentences, from the tables of its sweeps. Knows nothing of how they were made."""
+"""Results of the studies as figures (`draw`) and text (`lines`), from the tables of their sweeps."""

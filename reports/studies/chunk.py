@@ -1,4 +1,4 @@
-"""The time between tokens against the time to the first one, by the size of a step's token budget."""
+"""Inter-token latency over time to first token, by token budget (the chunk size of prefills)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ RATE, BUDGET = "workload_synthetic_arrivals_poisson_rate", "engine_token_budget"
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A line for each rate, a point for each budget: mean TTFT across, p99 ITL up; hollow where a queue grows."""
+    """p99 ITL over mean TTFT: a line per arrival rate, a point per token budget, hollow if the queue grows."""
     figure = style.figure(6.5, 4.2)
     axes = figure.subplots()
-    panel.name(
+    panel.label(
         axes,
         "chunk size",
         "each point a token budget; hollow: the queue grows",
@@ -53,10 +53,10 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def lines(frame: pd.DataFrame) -> list[str]:
-    """The two times by rate and budget."""
-    said = ["req/s  budget   mean TTFT     p99 ITL"]
+    """Mean TTFT and p99 ITL by arrival rate and token budget, a line each under a header."""
+    rows = ["req/s  budget   mean TTFT     p99 ITL"]
     for (rate, budget), group in frame.groupby([RATE, BUDGET]):
         ttft, itl = 1000 * group["ttft_s_mean"].mean(), 1000 * group["itl_s_p99"].mean()
         unstable = "   unstable" if group["queue_grows"].astype(bool).any() else ""
-        said.append(f"{rate:5}  {budget:6,}  {ttft:7,.0f} ms  {itl:7.1f} ms{unstable}")
-    return said
+        rows.append(f"{rate:5}  {budget:6,}  {ttft:7,.0f} ms  {itl:7.1f} ms{unstable}")
+    return rows

@@ -1,4 +1,4 @@
-"""A tenant that floods and one that does not: who waits, by policy."""
+"""TTFT by policy and tenant when one of two tenants floods the engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATISTICS = {"mean": "mean TTFT", "p99": "p99 TTFT"}
 
 
 def waits(frame: pd.DataFrame) -> dict[tuple[str, str, str], Estimate]:
-    """By policy, tenant and statistic: the TTFT over the seeds, s."""
+    """The TTFT (s) by policy, tenant and statistic: the mean over the seeds, with its interval."""
     found = {}
     for policy, group in frame.groupby("policy", sort=False):
         summaries = [json.loads(text)["tenants"] for text in group["summary"]]
@@ -31,12 +31,12 @@ def waits(frame: pd.DataFrame) -> dict[tuple[str, str, str], Estimate]:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A pair of bars for each policy, mean and p99."""
+    """A panel for the mean and one for the p99 of TTFT: bars by policy and tenant."""
     figure = style.figure(8, 3.4)
     found = waits(frame)
     policies, tenants = (list(dict.fromkeys(key[part] for key in found)) for part in (0, 1))
     for axes, (statistic, title) in zip(figure.subplots(1, 2), STATISTICS.items(), strict=True):
-        panel.name(axes, title, "", "", "seconds")
+        panel.label(axes, title, "", "", "seconds")
         bars = []
         for place, tenant in enumerate(tenants):
             each = [found[policy, tenant, statistic] for policy in policies]
@@ -58,13 +58,13 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def lines(frame: pd.DataFrame) -> list[str]:
-    """The same as text."""
+    """Mean and p99 TTFT of each tenant, a line per policy."""
     found = waits(frame)
-    said = []
+    rows = []
     for policy in dict.fromkeys(key[0] for key in found):
         parts = []
         for tenant in dict.fromkeys(key[1] for key in found):
             middle, tail = (found[policy, tenant, statistic].value for statistic in STATISTICS)
             parts.append(f"{tenant} mean {middle:.2f} s, p99 {tail:.2f} s")
-        said.append(f"{policy:5} {'; '.join(parts)}")
-    return said
+        rows.append(f"{policy:5} {'; '.join(parts)}")
+    return rows

@@ -1,4 +1,4 @@
-"""Latency against load, by policy; points at which a queue grows are hollow: a longer run's would be higher."""
+"""Latency over load, by policy. Points at which the queue grows are hollow: they would be higher in a longer run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ COLUMNS = {"ttft_s_mean": "mean TTFT", "ttft_s_p99": "p99 TTFT", "e2e_s_mean": "
 
 
 def unstable(frame: pd.DataFrame) -> dict[tuple[str, float], bool]:
-    """By policy and rate, whether the queue grows in at least half of the runs."""
+    """Whether the queue grows in at least half of the runs, by policy and arrival rate."""
     share = frame["queue_grows"].astype(float).groupby([frame["policy"], frame[RATE]]).mean()
     return {cast(tuple[str, float], key): bool(value >= 0.5) for key, value in share.items()}
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A panel for each latency, a line for each policy."""
+    """A panel per latency, a line per policy."""
     figure = style.figure(9.5, 3.2)
     grown = unstable(frame)
     handles: dict[str, Any] = {}
     for axes, (column, title) in zip(figure.subplots(1, 3), COLUMNS.items(), strict=True):
-        panel.name(axes, title, "", "requests/s", "seconds")
+        panel.label(axes, title, "", "requests/s", "seconds")
         for place, (policy, group) in enumerate(frame.groupby("policy", sort=False)):
             points = panel.over_seeds(group, RATE, column)
             handles[str(policy)] = panel.line(axes, place, list(points.items()))
@@ -40,11 +40,11 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def lines(frame: pd.DataFrame) -> list[str]:
-    """The latencies by rate and policy."""
+    """The latencies, a line per arrival rate and policy."""
     grown = unstable(frame)
-    said = []
+    rows = []
     for key, group in frame.groupby([RATE, "policy"], sort=True):
         rate, policy = cast(tuple[float, str], key)
         parts = ", ".join(f"{title} {group[column].mean():.2f} s" for column, title in COLUMNS.items())
-        said.append(f"{rate:4} req/s {policy:5} {parts}{'  unstable' if grown[policy, rate] else ''}")
-    return said
+        rows.append(f"{rate:4} req/s {policy:5} {parts}{'  unstable' if grown[policy, rate] else ''}")
+    return rows

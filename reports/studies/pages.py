@@ -1,6 +1,6 @@
-"""How much of the held pages has no token in it, and what that costs, against the page size.
+"""Internal fragmentation of the KV cache and its cost, over the page size.
 
-Theory: the last page of a sequence is half empty, so of pages of P positions (P - 1) / 2 are lost for every sequence.
+Theory: the last page of a sequence is half empty on average, so pages of P positions waste (P - 1) / 2 per sequence.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SIZE = "engine_page_size"
 
 
 def waste(frame: pd.DataFrame) -> dict[int, Estimate]:
-    """The share of the held positions without a token, by page size."""
+    """The share of held token positions without a token, by page size: the mean over the seeds, with its interval."""
     lost = 1 - frame["pages_mean_live_fraction"]
     return {int(size): mean(group.to_numpy(float)) for size, group in lost.groupby(frame[SIZE])}
 
 
 def theory(frame: pd.DataFrame) -> dict[int, float]:
-    """The same from the mean number of live positions per sequence, measured where a page is one position."""
+    """The same by theory, from the mean live positions per sequence of the runs with pages of one position."""
     single = frame[frame[SIZE] == 1]
     running = (single["slot_seconds_decode"] + single["slot_seconds_prefill"]) / single["makespan_s"]
     each = float((single["pages_mean_used"] / running).mean())
@@ -34,10 +34,10 @@ def theory(frame: pd.DataFrame) -> dict[int, float]:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Waste with theory, and what it costs: mean TTFT and preemptions."""
+    """Waste, simulated and by theory, mean TTFT, and preemptions over the page size, in a panel each."""
     figure = style.figure(9.5, 3.1)
     lost, wait, evicted = figure.subplots(1, 3)
-    panel.name(lost, "waste", "", "page size, positions", "held positions without a token, %")
+    panel.label(lost, "waste", "", "page size, positions", "held positions without a token, %")
     line = panel.line(lost, 0, [(size, each) for size, each in waste(frame).items()], 100)
     (marks,) = lost.plot(
         list(theory(frame)),
@@ -47,9 +47,9 @@ def draw(frame: pd.DataFrame) -> Figure:
         marker="x",
     )
     style.legend(lost, [line, marks], ["simulated", "(P - 1) / 2 a sequence"], loc="upper left")
-    panel.name(wait, "mean TTFT", "", "page size, positions", "seconds")
+    panel.label(wait, "mean TTFT", "", "page size, positions", "seconds")
     panel.line(wait, 1, list(panel.over_seeds(frame, SIZE, "ttft_s_mean").items()))
-    panel.name(evicted, "preemptions", "", "page size, positions", "in 1,000 requests")
+    panel.label(evicted, "preemptions", "", "page size, positions", "in 1,000 requests")
     thousand = frame.assign(each=1000 * frame["preemptions"] / frame["requests_injected"])
     panel.line(evicted, 2, list(panel.over_seeds(thousand, SIZE, "each").items()))
     sizes = sorted(int(size) for size in frame[SIZE].unique())
@@ -61,7 +61,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def lines(frame: pd.DataFrame) -> list[str]:
-    """Waste, theory, TTFT and preemptions by page size."""
+    """Waste, theory, mean TTFT and preemptions, a line per page size."""
     expected, simulated = theory(frame), waste(frame)
     ttft = panel.over_seeds(frame, SIZE, "ttft_s_mean")
     evicted = panel.over_seeds(frame, SIZE, "preemptions")

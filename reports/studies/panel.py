@@ -1,4 +1,4 @@
-"""What the figures of studies share: means over seeds with their intervals, lines through them, axes with names."""
+"""Shared parts of the studies' figures: means over seeds with intervals, lines through them, labelled axes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def over_seeds(frame: pd.DataFrame, by: str, value: str) -> dict[Any, Estimate]:
-    """The mean of a column with its interval over the runs, for each value of another column in its order."""
+    """The mean of the column `value` with its interval, for each value of the column `by` in ascending order."""
     return {key: mean(group[value].to_numpy(float)) for key, group in frame.groupby(by, sort=True)}
 
 
 def line(axes: Axes, place: int, points: Sequence[tuple[float, Estimate]], scale: float = 1.0) -> Line2D:
-    """A line through estimates, each with a bar for its interval; `scale` multiplies the values."""
+    """Draw line number `place` through (x, estimate) points with error bars; `scale` multiplies the values."""
     colour, dashes = style.line(place)
     ordered = sorted(points, key=lambda point: point[0])
     x = [at for at, _ in ordered]
@@ -35,7 +35,7 @@ def line(axes: Axes, place: int, points: Sequence[tuple[float, Estimate]], scale
 
 
 def hollow(axes: Axes, place: int, points: Sequence[tuple[float, float]]) -> None:
-    """Rings over points of a line that are of runs whose queue grows."""
+    """Mark points of line number `place` as hollow: in these runs the queue grows."""
     axes.plot(
         [x for x, _ in points],
         [y for _, y in points],
@@ -47,17 +47,17 @@ def hollow(axes: Axes, place: int, points: Sequence[tuple[float, float]]) -> Non
     )
 
 
-def name(axes: Axes, title: str, remark: str, across: str, up: str) -> None:
-    """Title and axes of a panel."""
+def label(axes: Axes, title: str, remark: str, across: str, up: str) -> None:
+    """Set the title, the remark after it, and the labels of the x and y axes of a panel."""
     style.bare(axes, "left", "bottom")
     style.title(axes, title, remark)
     axes.set_xlabel(across, fontsize=style.SMALL, color=style.STRONG)
     axes.set_ylabel(up, fontsize=style.SMALL, color=style.STRONG)
 
 
-def choice(text: str) -> tuple[str, dict[str, Any]]:
-    """The name and the options of a choice as its column holds it: `fcfs`, `{"sjf": {"error": 0.5}}`."""
+def policy_of(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options of a policy as a sweep's column holds it: `fcfs`, `{"sjf": {"error": 0.5}}`."""
     if not text.startswith("{"):
         return text, {}
-    ((name_, options),) = json.loads(text).items()
-    return name_, options
+    ((name, options),) = json.loads(text).items()
+    return name, options

@@ -1,6 +1,6 @@
-"""Latency against how wrong the predictions of output length are, as a multiple of first come, first served.
+"""Latency over the error of predicted output lengths, as a multiple of the latency under first come, first served.
 
-The multiple is taken seed by seed, on the same requests: a seed's luck is in both and not in it.
+The ratio is taken seed by seed, on the same requests, so that the variation between seeds cancels.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ BASE = "fcfs"
 
 
 def multiples(frame: pd.DataFrame, column: str) -> dict[str, list[tuple[float, Estimate]]]:
-    """By policy: the error of its predictions, and the column over that of BASE in the same seed."""
+    """By policy: error of the predictions and mean ratio of the column to that of BASE, ascending by error."""
     base = frame[frame["policy"] == BASE].set_index("seed")[column]
     points: dict[str, list[tuple[float, Estimate]]] = {}
     for text, group in frame[frame["policy"] != BASE].groupby("policy", sort=True):
-        name, options = panel.choice(str(text))
+        name, options = panel.policy_of(str(text))
         ratio = group.set_index("seed")[column] / base
         label = f"{name}, preemptive" if options.get("preemptive") else name
         points.setdefault(label, []).append((float(options["error"]), mean(ratio.to_numpy(float))))
@@ -33,10 +33,10 @@ def multiples(frame: pd.DataFrame, column: str) -> dict[str, list[tuple[float, E
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """A line for each policy; at 1 it is what it would be without predictions."""
+    """A panel per latency, a line per policy; 1 is the latency under BASE, which uses no predictions."""
     figure = style.figure(8, 3.2)
     for axes, (column, title) in zip(figure.subplots(1, 2), COLUMNS.items(), strict=True):
-        panel.name(axes, title, "", "error of predictions (sigma of its logarithm)", f"times that of {BASE}")
+        panel.label(axes, title, "", "error of predictions (sigma of its logarithm)", f"times that of {BASE}")
         axes.axhline(1, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 2)))
         handles: dict[str, Any] = {}
         for place, (name, each) in enumerate(multiples(frame, column).items()):
@@ -47,15 +47,15 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def lines(frame: pd.DataFrame) -> list[str]:
-    """The multiples by policy and error, with their intervals."""
-    said = []
+    """The ratios with their intervals, a line per policy and error."""
+    rows = []
     middle, tail = (multiples(frame, column) for column in COLUMNS)
     for name, each in middle.items():
         for (error, first), (_, second) in zip(each, tail[name], strict=True):
-            said.append(f"{name:16} error {error:3g}: mean E2E {shown(first)}, p99 TTFT {shown(second)} of {BASE}'s")
-    return said
+            rows.append(f"{name:16} error {error:3g}: mean E2E {shown(first)}, p99 TTFT {shown(second)} of {BASE}'s")
+    return rows
 
 
 def shown(found: Estimate) -> str:
-    """A multiple with its interval."""
+    """A ratio with its interval: `0.85 [0.80, 0.90]`."""
     return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"

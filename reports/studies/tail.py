@@ -1,6 +1,6 @@
-"""Occupancy against the spread of output lengths: static batching, continuous batching, and what defeats both.
+"""Occupancy of static and continuous batching over the spread of output lengths, and workloads that lower both.
 
-Theory: a static batch of B lasts as long as its longest, so its occupancy is E[length] / E[longest of B].
+Theory: a static batch of B lasts as long as its longest output, so its occupancy is E[length] / E[longest of B].
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 SLOTS = 8
 LONGEST = 1_000_000
-"""Tokens up to which a law is summed; a Pareto law's remainder is added in closed form."""
+"""Tokens up to which a distribution is summed; the remainder of a Pareto distribution is added in closed form."""
 
 
 def theory(law: str, options: dict[str, Any]) -> float:
-    """The occupancy of a static batch of SLOTS answers of this law, in whole tokens as a workload draws them."""
+    """The occupancy of a static batch of SLOTS outputs of this distribution, in whole tokens."""
     if law == "empirical":
         values, weights = np.array(options["values"]), np.array(options["weights"], float)
         reach = np.cumsum(weights) / weights.sum()
@@ -47,7 +47,7 @@ def theory(law: str, options: dict[str, Any]) -> float:
 
 
 def spread(law: str, options: dict[str, Any]) -> float:
-    """The coefficient of variation of a lognormal or an empirical law; the tail index of a Pareto law."""
+    """The coefficient of variation of a lognormal or empirical distribution; the tail index of a Pareto one."""
     if law == "empirical":
         values, weights = np.array(options["values"], float), np.array(options["weights"], float)
         centre = np.average(values, weights=weights)
@@ -56,9 +56,9 @@ def spread(law: str, options: dict[str, Any]) -> float:
 
 
 def occupancies(frame: pd.DataFrame) -> dict[tuple[str, str, float], tuple[Estimate, float]]:
-    """By batching, law and spread: occupancy while somebody waits, with its interval, and theory's (1: continuous).
+    """Occupancy with its interval, and that of theory (1 if continuous), by batching, distribution and spread.
 
-    Left out are slots that stand empty because nobody is left in the queue.
+    Slot-steps that are empty because no request waits (`no_demand`) are not counted as bought.
     """
     busy = (frame["slot_steps_decode"] + frame["slot_steps_prefill"]) / (
         frame["slot_steps_bought"] - frame["slot_steps_no_demand"]
@@ -74,12 +74,12 @@ def occupancies(frame: pd.DataFrame) -> dict[tuple[str, str, float], tuple[Estim
 
 
 def draw(frame: pd.DataFrame, defeats: pd.DataFrame) -> Figure:
-    """Occupancy against CV, against the tail index, and where the slot-steps went in what defeats both."""
+    """Occupancy over CV and over the tail index, and the ledgers of the workloads in `defeats`, in a panel each."""
     figure = style.figure(9.5, 3.6)
     by_cv, by_index, ledger = figure.subplots(1, 3, width_ratios=(1.1, 1, 1.1))
     found = occupancies(frame)
-    panel.name(by_cv, "lognormal", "mean 21.5", "coefficient of variation of the output length", "occupancy, %")
-    panel.name(by_index, "Pareto", "", "tail index (heavier to the right)", "")
+    panel.label(by_cv, "lognormal", "mean 21.5", "coefficient of variation of the output length", "occupancy, %")
+    panel.label(by_index, "Pareto", "", "tail index (heavier to the right)", "")
     handles: dict[str, Any] = {}
     for axes, law in ((by_cv, "lognormal"), (by_index, "pareto")):
         for place, batching in enumerate(("static", "continuous")):
@@ -109,8 +109,8 @@ def draw(frame: pd.DataFrame, defeats: pd.DataFrame) -> Figure:
 
 
 def stacked(axes: Axes, frame: pd.DataFrame) -> None:
-    """A bar for each workload: the rows of the ledger as shares of what was bought."""
-    panel.name(axes, "continuous, to the end", "", "", "slot-steps, %")
+    """A bar per workload: the rows of the ledger as shares of the slot-steps bought."""
+    panel.label(axes, "continuous, to the end", "", "", "slot-steps, %")
     handles: dict[str, Patch] = {}
     for place, (_, group) in enumerate(frame.groupby("name", sort=True)):
         bottom = 0.0
@@ -128,21 +128,21 @@ def stacked(axes: Axes, frame: pd.DataFrame) -> None:
 
 
 def shares(group: pd.DataFrame, row: str) -> float:
-    """The mean share of a row of the ledger in the slot-steps bought; 0 for rows that are of time only."""
+    """The mean share of a row of the ledger in the slot-steps bought; 0 for rows of slot-seconds only."""
     column = f"slot_steps_{row}"
     return float((group[column] / group["slot_steps_bought"]).mean()) if column in group else 0.0
 
 
 def lines(frame: pd.DataFrame, defeats: pd.DataFrame) -> list[str]:
-    """What was found, beside theory, and the rows that say what defeats continuous batching."""
+    """Occupancies with theory, and for each workload in `defeats` the row that continuous batching loses most to."""
     found = occupancies(frame)
-    said = ["law and spread         static  theory  continuous (while anybody waits)"]
+    rows = ["law and spread         static  theory  continuous (while anybody waits)"]
     for _, law, at in sorted(key for key in found if key[0] == "static"):
         static, expected = found["static", law, at]
         continuous, _ = found["continuous", law, at]
-        said.append(f"{law:12} {at:7.3g}  {static.value:7.1%} {expected:7.1%} {continuous.value:9.1%}")
+        rows.append(f"{law:12} {at:7.3g}  {static.value:7.1%} {expected:7.1%} {continuous.value:9.1%}")
     for name, group in defeats[defeats["engine_batching"] == "continuous"].groupby("name"):
         lost = {row.key: shares(group, row.key) for row in ROWS if row.key not in ("decode", "prefill")}
         row = max(lost, key=lambda each: lost[each])
-        said.append(f"{name}: continuous {group['occupancy'].mean():.1%}; most is lost to {row}, {lost[row]:.1%}")
-    return said
+        rows.append(f"{name}: continuous {group['occupancy'].mean():.1%}; most is lost to {row}, {lost[row]:.1%}")
+    return rows

@@ -1,1 +1,1 @@
-"""What the command line prints: tables, bars, sentences."""
+"""Tables, bars and sentences for the console, and their forms in Markdown, JSON and XML."""

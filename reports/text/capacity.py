@@ -1,32 +1,26 @@
-"""An answer to how much, as a table, sentences and a figure; from the plain object that `--json` prints.
-
-Knows nothing of how it was found.
-"""
+"""The result of a search for capacity as tables and sentences, from what `slotstep capacity --json` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from reports.figures import style
 from reports.latency_origin import SINCE
+from reports.text.rich_tables import add_numbers, headed_table
 from reports.units import ABSENT, duration, percent, printable, significant
 
 Content = Mapping[str, Any]
 
 ROWS = 5
-"""Rows of the ledger that a sentence names."""
+"""The number of ledger rows in the sentence on slot-seconds, the largest first."""
 
 
 def capacity_table(content: Content) -> Group:
-    """A row for each variant, a sentence for each profile, the ledger and the curve of the best."""
+    """A row per variant, a sentence per profile; of the best variant its ledger and its simulated points."""
     parts: list[RenderableType] = [_variants(content), *(Text(line) for line in content["sentences"])]
     best = content["answers"][content["best"]] if content["best"] is not None else None
     if best is not None and best["knee"] is not None:
@@ -35,7 +29,7 @@ def capacity_table(content: Content) -> Group:
 
 
 def _variants(content: Content) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = headed_table()
     answers = content["answers"]
     several = {
         key for key in ("profile", "policy", "slots", "token_budget") if len({each[key] for each in answers}) > 1
@@ -44,8 +38,9 @@ def _variants(content: Content) -> Table:
     for key in shown:
         table.add_column(key.replace("_", "\n"), overflow="fold")
     knob = "replicas" if content["find"] == "replicas" else "req/s"
-    for head in (knob, "output\ntok/s", "occu-\npancy", *(["per M\ntokens"] if content["price"] is not None else [])):
-        table.add_column(head, justify="right", no_wrap=True)
+    add_numbers(
+        table, knob, "output\ntok/s", "occu-\npancy", *(["per M\ntokens"] if content["price"] is not None else [])
+    )
     table.add_column("missed beyond it", overflow="fold")
     table.add_column("requests\nwait for", overflow="fold")
     for each in answers:
@@ -60,13 +55,10 @@ def _variants(content: Content) -> Table:
 
 
 def curve_table(content: Content, answer: Content) -> Table:
-    """What is known at each point, each statistic with its bounds."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("replicas" if content["find"] == "replicas" else "req/s", justify="right", no_wrap=True)
-    for text in content["objectives"]:
-        table.add_column(text, justify="right", no_wrap=True)
-    for head in ("occupancy", "runs", "met"):
-        table.add_column(head, justify="right", no_wrap=True)
+    """A row per simulated point: each objective, occupancy, number of runs, and whether all objectives are met."""
+    table = headed_table()
+    knob = "replicas" if content["find"] == "replicas" else "req/s"
+    add_numbers(table, knob, *content["objectives"], "occupancy", "runs", "met")
     for point in answer["curve"]:
         cells = [_measured(each) for each in point["objectives"]]
         met = (
@@ -101,37 +93,37 @@ def _named(content: Content, answer: Content) -> str:
 
 
 def at(content: Content, value: float) -> str:
-    """A value of the knob."""
+    """A value of what is searched over: a number of replicas, or a rate in requests/s."""
     return f"{value:,.0f}" if content["find"] == "replicas" else significant(value)
 
 
 def money(amount: float | None) -> str:
-    """A price, to the cent or three digits."""
+    """A price with two decimals, below 1 with three significant digits; `-` for None."""
     return ABSENT if amount is None else (f"{amount:,.2f}" if amount >= 1 else significant(amount))
 
 
 def sentences(content: Content) -> list[str]:
-    """`h100: 17.2 req/s fcfs, 18.9 fair; bound by KV pages.` for each profile, and how sure that is."""
+    """`h100: 17.2 req/s fcfs, 18.9 fair; bound by KV pages.` per profile, then the objectives and the confidence."""
     answers: Sequence[Content] = content["answers"]
     unit = "replicas" if content["find"] == "replicas" else "req/s"
-    said = []
+    lines = []
     for profile in dict.fromkeys(each["profile"] for each in answers):
         mine = [each for each in answers if each["profile"] == profile]
-        found = ", ".join(f"{_number(content, each)} {unit} {_label(mine, each)}".strip() for each in mine)
+        found = ", ".join(f"{_number(content, each)} {unit} {variant_label(mine, each)}".strip() for each in mine)
         causes = dict.fromkeys(each["bound_by"] for each in mine if each["bound_by"])
         bound = f"; bound by {' and '.join(causes)}" if causes else ""
-        said.append(f"{profile or content['scenario']}: {found}{bound}.")
+        lines.append(f"{profile or content['scenario']}: {found}{bound}.")
     how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
     if content["find"] != "replicas":
         how += f", to within {100 * content['tolerance']:g}%"
     if content["held_back"]:
         how = f"counted from {SINCE[content['from']]}; {how}"
-    said.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
+    lines.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
     if content["resampled"] is not None:
-        said.append(
+        lines.append(
             f"The workload draws nothing, so each run is another draw of stretches of {content['resampled']} of it."
         )
-    return said
+    return lines
 
 
 def _number(content: Content, answer: Content) -> str:
@@ -140,52 +132,9 @@ def _number(content: Content, answer: Content) -> str:
     return at(content, answer["at"])
 
 
-def _label(mine: Sequence[Content], answer: Content) -> str:
+def variant_label(answers: Sequence[Content], answer: Content) -> str:
+    """The policy of an answer, with slots and token budget if they differ among `answers`."""
     parts = [printable(answer["policy"])]
-    parts += [f"{answer['slots']} slots"] if len({each["slots"] for each in mine}) > 1 else []
-    parts += [f"budget {answer['token_budget']}"] if len({each["token_budget"] for each in mine}) > 1 else []
+    parts += [f"{answer['slots']} slots"] if len({each["slots"] for each in answers}) > 1 else []
+    parts += [f"budget {answer['token_budget']}"] if len({each["token_budget"] for each in answers}) > 1 else []
     return ", ".join(parts)
-
-
-def capacity_figure(content: Content) -> Figure:
-    """For each objective how its statistic rises with the knob, a line for each variant, and its limit."""
-    panels = content["objectives"] or ["occupancy"]
-    figure = style.figure(7, 2.6 * len(panels))
-    handles: dict[str, Any] = {}
-    for place, (axes, text) in enumerate(
-        zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True)
-    ):
-        style.bare(axes, "left", "bottom")
-        style.title(axes, text, "")
-        for number, answer in enumerate(content["answers"]):
-            colour, dashes = style.line(number)
-            known = [(point["at"], _height(point, place)) for point in answer["curve"]]
-            drawn = [(x, y) for x, y in known if y is not None]
-            (handle,) = axes.plot(
-                *zip(*drawn, strict=True), color=colour, linestyle=dashes, marker=".", linewidth=1.2
-            )
-            handles[_label(content["answers"], answer)] = handle
-            if answer["knee"] is not None:
-                axes.axvline(answer["at"], color=colour, linewidth=0.8, alpha=0.5)
-        if content["objectives"] and (limit := content["answers"][0]["curve"][0]["objectives"][place]["limit"]):
-            axes.axhline(limit, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 2)))
-            axes.set_yscale("log")
-            for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-                ticks(FuncFormatter(lambda seconds, _: duration(seconds)))
-            axes.tick_params(which="both", labelsize=style.SMALL, color=style.FAINT, labelcolor=style.STRONG)
-        axes.set_xlabel(
-            "replicas" if content["find"] == "replicas" else "requests/s", fontsize=style.SMALL, color=style.STRONG
-        )
-    if len(handles) > 1:
-        style.legend(
-            figure, list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 4)
-        )
-    return figure
-
-
-def _height(point: Content, place: int) -> float | None:
-    if not point["objectives"]:
-        return float(point["occupancy"])
-    objective = point["objectives"][place]
-    value = objective["value"] if objective["value"] is not None else objective["late"]
-    return None if value is None else float(value)

@@ -1,7 +1,4 @@
-"""What became of a baseline's checks: as text, as JUnit XML, as annotations of a GitHub workflow.
-
-Knows nothing of scenarios; values come as they were recorded and as they are.
-"""
+"""Outcomes of the checks of a baseline: as text, as JUnit XML, and as annotations of a GitHub workflow."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ Value = int | float | str | None
 
 @dataclass(frozen=True)
 class Compared:
-    """A metric: what is recorded, what it is now, how far it may be (`exact`, `2%`, `0.5`), whether it is so near."""
+    """A metric of a check: its recorded value, its value now, its tolerance (`exact`, `2%`, `0.5`), the outcome."""
 
     metric: str
     recorded: Value
@@ -25,7 +22,7 @@ class Compared:
 
     @property
     def change(self) -> str:
-        """How far it has moved: `-0.0441 (-4.5%)`, nothing if it is no number."""
+        """The change from the recorded value: `-0.0441 (-4.5%)`; empty if either is not a number."""
         if not isinstance(self.recorded, int | float) or not isinstance(self.now, int | float):
             return ""
         moved = self.now - self.recorded
@@ -48,7 +45,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one check: its metrics, or why there are none."""
+    """The outcome of one check: its metrics, or the reason why it could not be run."""
 
     name: str
     metrics: Sequence[Compared]
@@ -56,19 +53,19 @@ class Outcome:
 
     @property
     def differing(self) -> list[Compared]:
-        """The metrics that are not what they should be."""
+        """The metrics outside their tolerance."""
         return [one for one in self.metrics if not one.same]
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
-    """0 if all is as recorded, 1 if anything differs, 2 if a check is broken."""
+    """The exit code of the command: 0 if all is as recorded, 1 if a metric differs, 2 if a check is broken."""
     if any(outcome.broken for outcome in outcomes):
         return 2
     return 1 if any(outcome.differing for outcome in outcomes) else 0
 
 
 def shown(value: Value) -> str:
-    """A value in a table: every digit of a number, the beginning of a digest."""
+    """A value as text: every digit of a number, the first 16 characters of a longer string."""
     if value is None:
         return "nothing"
     if isinstance(value, str):
@@ -77,7 +74,7 @@ def shown(value: Value) -> str:
 
 
 def text(outcomes: Sequence[Outcome]) -> str:
-    """A line for each check that holds, the metrics that differ of each that does not, and a last line on all."""
+    """A line per check, followed by its differing metrics, and a last line with the totals."""
     lines = []
     for outcome in outcomes:
         if outcome.broken:
@@ -91,8 +88,8 @@ def text(outcomes: Sequence[Outcome]) -> str:
             lines += _columns(outcome.differing)
     bad = sum(bool(outcome.differing) for outcome in outcomes)
     broken = sum(bool(outcome.broken) for outcome in outcomes)
-    said = [f"{bad} differ"] * bool(bad) + [f"{broken} broken"] * bool(broken)
-    return "\n".join([*lines, f"{counted(len(outcomes), 'check')}: {', '.join(said) or 'all as recorded'}"])
+    totals = [f"{bad} differ"] * bool(bad) + [f"{broken} broken"] * bool(broken)
+    return "\n".join([*lines, f"{counted(len(outcomes), 'check')}: {', '.join(totals) or 'all as recorded'}"])
 
 
 def counted(number: int, noun: str) -> str:
@@ -108,7 +105,7 @@ def _columns(differing: Sequence[Compared]) -> list[str]:
 
 
 def junit(name: str, outcomes: Sequence[Outcome]) -> str:
-    """JUnit XML: a test suite per check, a test case per metric; a broken check is one case in error."""
+    """JUnit XML: a test suite per check, a test case per metric; a broken check is one case with an error."""
     root = ElementTree.Element("testsuites", name=clean(name))
     for outcome in outcomes:
         cases = len(outcome.metrics) or 1
@@ -132,12 +129,12 @@ def junit(name: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def clean(name: str) -> str:
-    """Text without the characters that XML cannot hold."""
+    """Text in which each character that XML does not allow is a `?`."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", name)
 
 
 def github(file: str, outcomes: Sequence[Outcome], line: Callable[[str, str], int]) -> str:
-    """Workflow commands that mark each difference in the file of the baseline; `line(check, metric)` says where."""
+    """GitHub workflow commands that mark each difference in line `line(check, metric)` of the baseline."""
     marks = []
     for outcome in outcomes:
         if outcome.broken:

@@ -26,7 +26,7 @@ from sim.request import Sequence
 
 
 class Peak(Admission):
-    """The rule; it has no state."""
+    """Admit while the memory suffices if every sequence generates up to its maximum: never a preemption."""
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """The tokens known now; those to come are checked by `allows`."""

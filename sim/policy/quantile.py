@@ -36,7 +36,7 @@ AHEAD = np.array(sorted({size << power for power in range(40) for size in (4, 5,
 
 
 class Quantile(Admission):
-    """The rule, and the output lengths seen so far.
+    """Admit while the running sequences outgrow the memory with small probability, by past output lengths.
 
     epsilon  accepted probability of too little memory at any one step, above 0 and below 1
     window   how many of the last outputs are used

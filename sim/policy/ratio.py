@@ -24,7 +24,7 @@ from sim.request import Sequence
 
 @dataclass
 class Ratio(Admission):
-    """The rule and its present ratio.
+    """Admit when pages for the whole request and for a drifting share of what the running may need are free.
 
     initial      ratio at the start and after an idle engine; 0 <= minimum <= initial <= 1
     minimum      lowest ratio

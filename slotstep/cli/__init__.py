@@ -1,1 +1,1 @@
-"""The command line: one module a command, and the text it prints."""
+"""The command line: one module for each command, with the text that it prints."""

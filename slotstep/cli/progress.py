@@ -1,21 +1,30 @@
-"""A progress bar for what takes over a second, on a terminal. Knows only how many there are of what is counted."""
+"""Progress bars on a terminal, for work of more than a second."""
 
 from __future__ import annotations
 
 import sys
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from slotstep.cli.output import say
+
+if TYPE_CHECKING:
+    from slotstep.experiments.sweeps.sweep import Tally
+
 PATIENCE = 1.0
 """Seconds before a bar appears."""
+EVERY = 60.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 class Meter:
-    """Call it with how many requests (or `what`) have ended; its bar, on standard error, leaves no trace."""
+    """A progress bar on standard error that disappears at the end; called with the number of requests (or `what`)
+    ended.
+    """
 
     def __init__(self, label: str, total: int, what: str = "requests") -> None:
         self.label = label
@@ -48,3 +57,29 @@ class Meter:
             self.bar.start()
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=ended)
+
+
+class SweepProgress:
+    """Progress of a sweep on standard error: a bar on a terminal, else a line every EVERY seconds."""
+
+    def __init__(self) -> None:
+        self.tally: Tally | None = None
+        self.began = self.said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.meter = Meter("sweep", 0, "runs")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.meter.__exit__(None, None, None)
+
+    def __call__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.meter.total = tally.total - tally.before
+        self.meter(tally.done)
+        now = time.monotonic()
+        if not sys.stderr.isatty() and tally.done > 1 and now - self.said >= EVERY:
+            self.said = now
+            ended = tally.before + tally.done
+            left = (now - self.began) / tally.done * (tally.total - ended)
+            say(f"{ended} of {tally.total} runs, {tally.failed} failed, about {left:.0f} s left")

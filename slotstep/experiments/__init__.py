@@ -1,1 +1,1 @@
-"""Many runs: replications, sweeps, studies, the search for capacity, and checks against a baseline."""
+"""Experiments of many runs: replications, sweeps, studies, capacity search, and checks against a baseline."""

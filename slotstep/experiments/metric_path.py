@@ -10,9 +10,9 @@ Value = int | float | str | None
 
 
 def metric(summary: Mapping[str, Any], name: str) -> Value:
-    """The number, text or nothing that a summary has under `name`; a key may itself contain dots.
+    """The value that a summary has under a dotted `name`; a key may itself contain dots.
 
-    Raises ValueError, with the nearest name, for one that it has not or that is a whole section.
+    Raises ValueError, with the nearest name, for an unknown name and for a section.
     """
     found = dict(leaves(summary))
     if name not in found:

@@ -1,4 +1,4 @@
-"""Several policies over several seeds, with common random numbers: in each seed all get the same requests."""
+"""Several policies over several seeds with common random numbers: in each seed all get the same requests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.statistics.replications import LATENCIES, Replications, Run
+from reports.statistics.replications import LATENCIES, Replication, Replications
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build
+from slotstep.runs import size_limits
+from slotstep.runs.loading import parse
+from slotstep.runs.resolution import resolved, with_policy
 from slotstep.runs.result import Result
+from slotstep.runs.simulation import run
 from slotstep.runs.workload import load
-from slotstep.scenario import size_limits
-from slotstep.scenario.schema import parse
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
@@ -27,16 +28,18 @@ def replicate(
     jobs: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replications:
-    """Each policy on the scenario's seed and those after it, `seeds` in all, on `jobs` processes (None: all cores).
+    """Run each policy on `seeds` seeds, from the scenario's seed on.
 
-    `progress` hears how many seeds have ended. Raises BadInput for a policy that does not exist, and where nothing is
-    drawn, neither requests nor by a policy, a router or clients: the runs of all seeds are one run then.
+    jobs      processes; all cores if None
+    progress  called with the number of seeds that have ended
+
+    Raises BadInput for an unknown policy, and for a scenario in which nothing is random: then all seeds give one run.
     """
-    scenarios = [scenario.with_policy(name) for name in policies]
+    scenarios = [with_policy(scenario, name) for name in policies]
     size_limits.check_runs("seeds", seeds * len(policies), scenario.allow_large)
     numbers = tuple(range(scenario.seed, scenario.seed + seeds))
-    settings = [each.resolved() for each in scenarios]
-    found: dict[int, list[Run]] = {}
+    settings = [resolved(each) for each in scenarios]
+    found: dict[int, list[Replication]] = {}
     logs: set[tuple[str, ...]] = set()
     for seed, runs, digests in compute(on_seed, ((settings, seed) for seed in numbers), "local", None, jobs):
         found[seed] = runs
@@ -54,21 +57,21 @@ def replicate(
 
 
 def drawn(scenario: Scenario, seed: int) -> list[tuple[int, int, int]]:
-    """What a seed's requests are: when, how long."""
+    """The arrival, prompt and output of each request of a seed."""
     made = load(scenario.model_copy(update={"seed": seed}), read_once)
     return [(request.arrival, request.prompt, request.output) for request in made.requests]
 
 
-def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Run], tuple[str, ...]]:
-    """Every scenario on the requests of one seed: what was measured, and the digests of the logs."""
+def on_seed(settings: Sequence[Mapping[str, Any]], seed: int) -> tuple[int, list[Replication], tuple[str, ...]]:
+    """Replication every scenario on the requests of one seed: the measures, and the digests of the logs."""
     scenarios = [parse({**each, "seed": seed}) for each in settings]
     workload = load(scenarios[0], read_once)
-    results = [build.run(each, workload) for each in scenarios]
+    results = [run(each, workload=workload) for each in scenarios]
     return seed, [measured(each) for each in results], tuple(each.summary["log_sha256"] for each in results)
 
 
-def measured(result: Result) -> Run:
-    """What a run measured, request by request in the order of arrival."""
+def measured(result: Result) -> Replication:
+    """The measures of a run, request by request in the order of arrival."""
     frame = result.requests.sort_values("queued_ns", kind="stable")
     status = frame["status"].to_numpy()
     over = status != "finished"
@@ -84,4 +87,4 @@ def measured(result: Result) -> Run:
         "attainment": summary["attainment"],
         "client_wait_s": summary["client_wait_s"]["max"],
     }
-    return Run(latencies, whole, result.queue_grows)
+    return Replication(latencies, whole, result.queue_grows)

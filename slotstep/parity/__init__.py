@@ -1,1 +1,1 @@
-"""The decisions of an engine's log compared with those of our scheduler."""
+"""The decisions of our scheduler compared with the log of an engine."""

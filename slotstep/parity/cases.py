@@ -1,7 +1,6 @@
-"""Replays a parity case: a list of requests and an engine's options, on our scheduler, step by step.
+"""Replays a parity case (a list of requests and an engine's options) on our scheduler, step by step.
 
-No simulated clock and no cost model: steps are counted, or, where the case has the cost of a step, timed by
-it as the engine that was logged was timed. What a line of a log holds is in docs/parity.md.
+The clock counts steps or, if the case has a step cost, seconds by that cost. docs/parity.md has the log format.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import SECOND, Request, Sequence
 from slotstep.runs import build
-from slotstep.scenario import schema
+from slotstep.runs.loading import parse
 from slotstep.scenario.fields import Count, Label, Section, Seed, Whole
 
 ENGINE = {
@@ -38,12 +37,12 @@ ENGINE = {
     "max_num_active_seqs": None,
     "async_scheduling": False,
 }
-"""What a case means that does not say otherwise."""
+"""The defaults of a case's options."""
 
 Line = dict[str, Any]
 
 
-class Asked(Section):
+class CaseRequest(Section):
     """One request of a case."""
 
     id: Label
@@ -56,7 +55,7 @@ class Asked(Section):
 
     @model_validator(mode="after")
     def one_of_each(self) -> Self:
-        """A prompt and an arrival, each said in one way."""
+        """A prompt and an arrival, each given in one way."""
         if (self.prompt_token_ids is None) == (self.prompt_len is None):
             raise ValueError("expected one of prompt_token_ids and prompt_len")
         if self.prompt_token_ids == ():
@@ -66,7 +65,7 @@ class Asked(Section):
         return self
 
     def request(self) -> Request:
-        """The same as the kernel knows it."""
+        """The kernel's request."""
         tokens = self.prompt_token_ids
         return Request(
             self.id,
@@ -88,7 +87,7 @@ class Cost(Section):
 
 
 class Config(Section):
-    """The options of the engine by its own names, and what a step costs if its clock is simulated."""
+    """The engine's options by its own names, and the step cost if its clock is simulated."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -105,11 +104,11 @@ class Case(Section):
     """The input of a replay."""
 
     config: Config
-    requests: tuple[Asked, ...]
+    requests: tuple[CaseRequest, ...]
 
     @model_validator(mode="after")
     def arrivals_fit(self) -> Self:
-        """Every request arrives as the clock runs, in steps or in seconds, and has an id of its own."""
+        """Every request arrives in the unit of the clock, steps or seconds, and has a unique id."""
         key = "arrival_step" if self.config.cost is None else "arrival_time"
         names: set[str] = set()
         for place, asked in enumerate(self.requests):
@@ -121,16 +120,16 @@ class Case(Section):
         return self
 
     def scheduler(self, source: str) -> Scheduler:
-        """Our scheduler in the mode of `config`. Raises BadInput, beginning with `source`, for an impossible one."""
+        """Our scheduler with the options of `config`. Raises BadInput, beginning with `source`, for invalid ones."""
         section = {"preset": "vllm", **self.config.engine}
         if section["enable_prefix_caching"] is True:
             section["share"] = "all"
         mapping = {"workload": {"requests": [{"output": 1}]}, "cost": {"unit": "1ns"}, "engine": section}
-        return build.scheduler(schema.parse(mapping, source=f"{source}: config"))
+        return build.scheduler(parse(mapping, source=f"{source}: config"))
 
 
 class InFlight(NamedTuple):
-    """A step whose results have not come in: which, its batch, and who gets a token from it."""
+    """A step whose results have not been collected: its number, its batch, and the requests that get a token."""
 
     step: int
     batch: Batch
@@ -139,13 +138,13 @@ class InFlight(NamedTuple):
 
 @dataclass
 class Replay:
-    """A case in the middle of being replayed."""
+    """The state of a replay."""
 
     case: Case
     scheduler: Scheduler
     step: int = 0
     clock: float = 0.0
-    flying: deque[InFlight] = field(default_factory=deque)
+    in_flight: deque[InFlight] = field(default_factory=deque)
     admitted: set[str] = field(default_factory=set)
     ended: bool = False
 
@@ -154,24 +153,24 @@ class Replay:
         places = range(len(self.case.requests))
         self.due = deque(sorted(places, key=lambda place: (self.arrival(self.case.requests[place]), place)))
 
-    def arrival(self, asked: Asked) -> float:
+    def arrival(self, asked: CaseRequest) -> float:
         """When a request arrives: a step, or seconds."""
         arrival = asked.arrival_step if self.cost is None else asked.arrival_time
         assert arrival is not None
         return arrival
 
     def lines(self) -> Iterator[Line]:
-        """A line for every step in which anything happens, then for what comes in when nothing is left to plan."""
+        """A line for every step with activity, then for results collected after the last plan."""
         while (arrived := self.next_arrivals()) is not None:
             line = self.planned(arrived)
             if line["scheduled"] or arrived or "updated_step" in line:
                 yield line
             self.step += 1
-        while self.flying:
+        while self.in_flight:
             yield {"type": "drain", "step": self.step, **self.results()}
 
     def next_arrivals(self) -> list[str] | None:
-        """Submit who is due by now; when nothing is unfinished, by the next arrival; None at the end.
+        """Submit the requests due now, or the next ones if nothing is unfinished; None at the end.
 
         The engine plans once more after its last request has ended.
         """
@@ -188,7 +187,7 @@ class Replay:
         return self.submit_due()
 
     def submit_due(self) -> list[str]:
-        """Submit the requests whose time has come."""
+        """Submit the requests that are due."""
         arrived = []
         now = self.step if self.cost is None else self.clock
         while self.due and self.arrival(self.case.requests[self.due[0]]) <= now:
@@ -198,18 +197,18 @@ class Replay:
         return arrived
 
     def planned(self, arrived: list[str]) -> Line:
-        """Plan one step, take the results that are due, and say what was decided."""
+        """Plan one step, collect the results that are due, and return the line."""
         scheduler = self.scheduler
         before = len(scheduler.log.events)
         batch = scheduler.plan(self.step)
         work = scheduler.assignments(batch) if batch.tokens else []
         line = {"type": "step", "step": self.step, "arrived": arrived}
         line |= self.decisions(work, before)
-        self.flying.append(InFlight(self.step, batch, sampled(batch, work)))
+        self.in_flight.append(InFlight(self.step, batch, sampled(batch, work)))
         if scheduler.config.depth == 1:
             line |= self.results()
             del line["updated_step"]
-        elif len(self.flying) > 1:
+        elif len(self.in_flight) > 1:
             line |= self.results()
         else:
             line |= {"sampled": [], "finished": [], "free_blocks_after": scheduler.pool.free}
@@ -218,7 +217,7 @@ class Replay:
         return line
 
     def decisions(self, work: list[tuple[Sequence, int, int]], before: int) -> Line:
-        """What a plan decided, and what holds once it has."""
+        """The decisions of a plan, and the state after it."""
         scheduler = self.scheduler
         admitted = [(name, found) for kind, name, found in self.events_since(before) if kind == Kind.ADMITTED]
         new = [name for name, _ in admitted if name not in self.admitted]
@@ -243,8 +242,8 @@ class Replay:
         return self.scheduler.pool.pages_for(computed)
 
     def results(self) -> Line:
-        """Take the results of the oldest step in flight."""
-        step, batch, yields = self.flying.popleft()
+        """Collect the results of the oldest step in flight."""
+        step, batch, yields = self.in_flight.popleft()
         before = len(self.scheduler.log.events)
         if batch.tokens:
             self.scheduler.commit(batch, step + 1, array("q", [1]))
@@ -262,7 +261,7 @@ class Replay:
 
 
 def replay(case: Case, source: str = "case") -> Iterator[Line]:
-    """What our scheduler decides, a line a step. Raises BadInput for options that make no sense."""
+    """The decisions of our scheduler, a line a step. Raises BadInput for invalid options."""
     return Replay(case, case.scheduler(source)).lines()
 
 
@@ -272,7 +271,7 @@ def name(seq: Sequence) -> str:
 
 
 def sampled(batch: Batch, work: list[tuple[Sequence, int, int]]) -> list[str]:
-    """Who gets a token from a step that has just been planned: who decodes, and who has caught up."""
+    """The requests that get a token from a planned step: decoding ones, and those whose prefill ends."""
     others = {seq.index for seq, _, _ in batch.work}
     caught_up = {seq.index for seq, _ in batch.yields}
     return [name(seq) for seq, _, _ in work if seq.index in caught_up or seq.index not in others]

@@ -1,6 +1,6 @@
-"""Does our scheduler decide what an engine decided? Compares the log of an engine with a replay, line by line.
+"""Compares the log of an engine with a replay on our scheduler, line by line.
 
-Files come plain or gzipped; their format is described in docs/parity.md. Decides nothing itself.
+Files are JSON, optionally gzipped; docs/parity.md has the format.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FIELDS = (
     "finished",
     "free_blocks_after",
 )
-"""What is compared, as far as a line of the log has it; dicts and lists with their order."""
+"""The fields that are compared if a line of the log has them; dicts and lists including their order."""
 UNORDERED = ("computed_before", "resumed", "preempted", "hit_tokens", "blocks", "sampled", "finished")
-"""But for these: sets of requests, which the engine may write in any order."""
+"""Fields that are sets of requests, compared without their order."""
 
 GZIP = b"\x1f\x8b"
 MOST_SHOWN = 8
@@ -53,7 +53,7 @@ class Difference:
     ours: Any
 
     def words(self) -> tuple[str, str]:
-        """Both values from where they begin to differ, as text."""
+        """Both values as text, from the first difference on."""
         engine, ours = self.engine, self.ours
         if isinstance(engine, dict) and isinstance(ours, dict):
             engine = [f"{key}: {value}" for key, value in engine.items()]
@@ -67,7 +67,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A line of the log that ours differs from, or that only one of the two has."""
+    """A line of the log that differs from ours, or that only one of the two has."""
 
     line: str
     differences: tuple[Difference, ...]
@@ -84,14 +84,14 @@ class Report:
 
 
 def check(case: Path, log: Path) -> Report:
-    """Replay `case` and compare every line of `log`. Raises BadInput for files that are none of the kind."""
+    """Replay `case` and compare every line of `log`. Raises BadInput for invalid files."""
     return compare(read_log(log), replay(read_case(case), str(case)))
 
 
 def compare(log: Iterable[Line], ours: Iterable[Line]) -> Report:
-    """How the lines of an engine's log and ours differ.
+    """The differences between the lines of an engine's log and ours.
 
-    A log that ends with its summary is complete: lines that only we have count too.
+    A log that ends with its summary is complete: then lines that only we have count too.
     """
     decided = {place(line): line for line in ours}
     steps = mismatches = 0
@@ -119,13 +119,13 @@ def place(line: Line) -> str:
 
 
 def differences(line: Line, ours: Line) -> tuple[Difference, ...]:
-    """The fields of a line that differ from ours, order included where it means something."""
+    """The fields of a line that differ from ours, including their order where it is meaningful."""
     pairs = ((field, sort(field, line[field]), sort(field, ours.get(field))) for field in FIELDS if field in line)
     return tuple(Difference(field, engine, mine) for field, engine, mine in pairs if not same(engine, mine))
 
 
 def sort(field: str, value: Any) -> Any:
-    """The value of a field, in one order if its own means nothing."""
+    """The value of a field, sorted if its order is meaningless."""
     if field in UNORDERED and isinstance(value, dict):
         return {key: value[key] for key in sorted(value)}
     if field in UNORDERED and isinstance(value, list):
@@ -134,12 +134,12 @@ def sort(field: str, value: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are equal, dicts with their order."""
+    """Whether two values are equal, dicts including their order."""
     return bool(left == right) and (not isinstance(left, dict) or list(left) == list(right))
 
 
 def shown(items: list[Any], start: int) -> str:
-    """Items from a position on, a few of them; what is left out at either end is said by dots."""
+    """A few items from a position on, with dots for omitted ones."""
     part = [str(item) for item in items[start : start + MOST_SHOWN]]
     words = ", ".join([*(["..."] if start and part else []), *part])
     return f"{words}, ..." if len(items) > start + MOST_SHOWN else words or ("nothing more" if start else "nothing")
@@ -163,12 +163,12 @@ def lines_of(report: Report) -> Iterator[str]:
 
 
 def has_not(which: str) -> str:
-    """The verb for a line that one side lacks."""
+    """The verb for the side that lacks a line."""
     return "have not" if which == "ours" else "has not"
 
 
 def read_case(path: Path) -> Case:
-    """The case in a file. Raises BadInput for a file that is none."""
+    """The case in a file. Raises BadInput for an invalid one."""
     try:
         return Case.model_validate_json(content(path))
     except ValidationError as error:
@@ -176,7 +176,7 @@ def read_case(path: Path) -> Case:
 
 
 def read_log(path: Path) -> Iterator[Line]:
-    """The lines of a log. Raises BadInput, with the row, for one that is none."""
+    """The lines of a log. Raises BadInput, with the row, for an invalid one."""
     steps = 0
     for row, text in enumerate(content(path).splitlines(), start=1):
         try:
@@ -195,7 +195,7 @@ def read_log(path: Path) -> Iterator[Line]:
 
 
 def content(path: Path) -> str:
-    """The text of a file, unpacked if it is gzipped. Raises BadInput for one that cannot be read."""
+    """The text of a file, unpacked if gzipped. Raises BadInput if it cannot be read."""
     try:
         packed = path.read_bytes()
         return (gzip.decompress(packed) if packed.startswith(GZIP) else packed).decode()

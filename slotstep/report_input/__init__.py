@@ -1,1 +1,1 @@
-"""What `--out` wrote, read back for a report."""
+"""Folders that `--out` wrote, read back for a report."""

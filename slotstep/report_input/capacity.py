@@ -1,4 +1,4 @@
-"""What `slotstep capacity --out` wrote, as findings for a report: answers, the curves around them, the ledger."""
+"""The result of `slotstep capacity --out` as findings of a report: answers, curves, ledger."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from traces.errors import BadInput
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reports.page.story import Curve, Story
+    from reports.page.report import Curve, Report
 
 NAME = "capacity.json"
 AT = {"rate": "requests/s", "replicas": "replicas", "slots": "requests/s"}
 LABEL = "variant"
 
 
-def capacity(folder: Path) -> Story:
-    """The story of a search for capacity. Raises BadInput for a file that is none."""
+def capacity(folder: Path) -> Report:
+    """The report of a capacity search. Raises BadInput for an invalid file."""
     import pandas as pd
 
-    from reports.page.story import Finding, Story
+    from reports.page.report import Finding, Report
 
     path = folder / NAME
     try:
@@ -42,7 +42,7 @@ def capacity(folder: Path) -> Story:
             findings.append(Finding("The points looked at", points, (), drawn, bounds))
         if len(ledger):
             findings.append(Finding("Where the slot-seconds go at the limit", ledger))
-        return Story(f"Capacity of {found['scenario']}", (), findings, remarks)
+        return Report(f"Capacity of {found['scenario']}", (), findings, remarks)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -50,14 +50,14 @@ def capacity(folder: Path) -> Story:
 
 
 def asked(found: Mapping[str, Any]) -> str:
-    """The question in words."""
+    """The question as text."""
     what = {"rate": "the largest rate", "replicas": "the fewest replicas", "slots": "the best slots"}[found["find"]]
     within = f" within {' and '.join(found['objectives'])}" if found["objectives"] else " without a growing queue"
     return f"{what}{within}, {100 * found['confidence']:g}% confidence"
 
 
 def labels(answers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A name for each answer: its policy, and whatever else tells the answers apart."""
+    """A name for each answer: its policy, and the settings in which answers differ."""
     told = [key for key in ("profile", "slots", "token_budget") if len({answer[key] for answer in answers}) > 1]
     return [
         ", ".join([answer["policy"], *(f"{answer[key]} {key.replace('_', ' ')}" for key in told)])
@@ -103,7 +103,7 @@ def column(objective: str) -> str:
 
 
 def ledger_row(label: str, knee: Mapping[str, Any]) -> dict[str, Any]:
-    """What part of the slot-seconds bought went to each row of the ledger that holds anything, in percent."""
+    """The share of each nonempty row of the ledger in the slot-seconds bought, in percent."""
     account = knee["slot_seconds"]
     bought = account["bought"]
     parts = {row: 100 * amount / bought for row, amount in account.items() if row != "bought" and amount and bought}
@@ -112,7 +112,7 @@ def ledger_row(label: str, knee: Mapping[str, Any]) -> dict[str, Any]:
 
 def curves(points: pd.DataFrame, found: Mapping[str, Any], at: str) -> list[Curve]:
     """Each objective over the rate with its limit, and occupancy."""
-    from reports.page.story import Curve
+    from reports.page.report import Curve
 
     limits = {
         column(each["objective"]): each["limit"]
@@ -126,7 +126,7 @@ def curves(points: pd.DataFrame, found: Mapping[str, Any], at: str) -> list[Curv
 
 
 def caveats(found: Mapping[str, Any], answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[str]:
-    """What has to be known to read the answers."""
+    """Remarks that are needed to read the answers."""
     yield (
         f"Each decision is at {100 * found['confidence']:g}% confidence from at most {found['seeds']} runs, "
         f"to within {100 * found['tolerance']:g}%. A point that is open does not count as met."

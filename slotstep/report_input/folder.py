@@ -1,6 +1,6 @@
-"""What `--out` wrote, read back for a report: one run, or one in each folder of a comparison.
+"""A folder that `--out` wrote, as a story for a report: one run, or one in each folder of a comparison.
 
-Computes nothing; what is missing or damaged is said with its path.
+Missing and damaged files are reported with their path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from traces.errors import BadInput
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reports.page.story import Run, Story
+    from reports.page.report import Report, Run
 
 SUMMARY = "summary.json"
 COMPARISON = "comparison.json"
@@ -24,9 +24,9 @@ REQUESTS = ("id", "tenant", "queued_ns", "admitted_ns", "ended_ns", "wait_s", "t
 STAYS = ("slot", "id", "status", "admitted_ns", "completed_ns", "released_ns")
 
 
-def read(folder: Path) -> Story:
-    """The story of a folder. Raises BadInput for one that holds no result, or not a whole one."""
-    from reports.page.story import Story
+def read(folder: Path) -> Report:
+    """The report of a folder. Raises BadInput for one that holds no result, or an incomplete one."""
+    from reports.page.report import Report
 
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; expected one that --out wrote")
@@ -49,11 +49,11 @@ def read(folder: Path) -> Story:
     else:
         raise BadInput(f"{folder}: neither {SUMMARY} nor {COMPARISON} in it; expected what --out wrote, or a sweep")
     names = dict.fromkeys(one.summary["scenario"] for one in runs)
-    return Story(", ".join(map(str, names)), named(runs))
+    return Report(", ".join(map(str, names)), named(runs))
 
 
 def listed(path: Path) -> list[str]:
-    """The folders of the runs that a comparison consists of."""
+    """The folders of a comparison's runs."""
     try:
         names = json.loads(text(path))["runs"]
     except (ValueError, KeyError, TypeError) as error:
@@ -64,17 +64,17 @@ def listed(path: Path) -> list[str]:
 
 
 def named(runs: list[Run]) -> list[Run]:
-    """The runs, each under a name of its own."""
+    """The runs with distinct names."""
     from dataclasses import replace
 
-    from reports.text.verdict import labels
+    from reports.text.comparison_sentences import labels
 
     return [replace(one, name=name) for one, name in zip(runs, labels([r.summary for r in runs]), strict=True)]
 
 
 def run(folder: Path) -> Run:
     """The run in a folder."""
-    from reports.page.story import Run
+    from reports.page.report import Run
 
     profile = folder / PROFILE
     return Run(
@@ -100,7 +100,7 @@ def summary(path: Path) -> dict[str, Any]:
 
 
 def table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    """The table in a parquet file, which must have these columns."""
+    """The table in a parquet file, which has to have these columns."""
     import pandas as pd
 
     try:

@@ -1,4 +1,4 @@
-"""What `compare --seeds N --out` wrote, as findings for a report: estimates with intervals, who differs in what."""
+"""The result of `compare --seeds N --out` as findings of a report: estimates with intervals, and differences."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
-    from reports.page.story import Story
+    from reports.page.report import Report
 
 NAME = "replications.json"
 
 
-def replications(folder: Path) -> Story:
-    """The story of a folder with replications. Raises BadInput for a file that is none."""
+def replications(folder: Path) -> Report:
+    """The report of a folder with replications. Raises BadInput for an invalid file."""
     import pandas as pd
 
-    from reports.page.story import Finding, Story
+    from reports.page.report import Finding, Report
 
     path = folder / NAME
     try:
@@ -40,7 +40,7 @@ def replications(folder: Path) -> Story:
     findings = [Finding("Estimates", pd.DataFrame(rows), [head, *said])]
     if not compared.empty:
         findings.append(Finding("Differences, the second's value minus the first's, seed by seed", compared))
-    return Story(str(found["scenario"]), (), findings, remarks)
+    return Report(str(found["scenario"]), (), findings, remarks)
 
 
 def estimates(policy: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -69,7 +69,7 @@ def difference(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sentences(differences: list[Mapping[str, Any]], seeds: int) -> Iterator[str]:
-    """What differs, and what does not, in words."""
+    """The significant and insignificant differences as text."""
     from reports.units import significant
 
     def written(value: float | None) -> str:
@@ -92,7 +92,7 @@ def sentences(differences: list[Mapping[str, Any]], seeds: int) -> Iterator[str]
 
 
 def caveats(policies: Mapping[str, Any], seeds: int) -> Iterator[str]:
-    """What has to be known to read the numbers."""
+    """Remarks that are needed to read the numbers."""
     for policy, found in policies.items():
         if found["unstable_runs"]:
             yield (

@@ -1,4 +1,4 @@
-"""What a sweep's directory says, as findings for a report: means over seeds with their intervals, and curves."""
+"""The directory of a sweep as findings of a report: means over seeds with intervals, and curves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reports.page.story import Curve, Story
+    from reports.page.report import Curve, Report
 
 METRICS = {
     "occupancy": "occupancy",
@@ -25,10 +25,10 @@ DRAWN = ("occupancy", "output tok/s", "p99 TTFT, s", "attainment")
 SEED = "seed"
 
 
-def sweep(folder: Path) -> Story:
-    """The story of a sweep's directory. Raises BadInput for one that is none."""
+def sweep(folder: Path) -> Report:
+    """The report of a sweep's directory. Raises BadInput for an invalid one."""
     from reports.latency_origin import FROM_SENT
-    from reports.page.story import Finding, Story
+    from reports.page.report import Finding, Report
     from slotstep.experiments.sweeps.store import opened
 
     store = opened(folder)
@@ -39,7 +39,7 @@ def sweep(folder: Path) -> Story:
     title = f"Sweep of {', '.join(map(str, dict.fromkeys(frame['scenario'].dropna())))}"
     remarks = [f"A run failed: {error}" for error in dict.fromkeys(failed["error"])]
     if ended.empty:
-        return Story(title, (), (), [*remarks, "No run has ended."])
+        return Report(title, (), (), [*remarks, "No run has ended."])
     named = ended.rename(columns=axes)
     means = averages(named, list(axes.values()))
     seeds = means["seeds"]
@@ -50,7 +50,7 @@ def sweep(folder: Path) -> Story:
     )
     late = [FROM_SENT] if (ended["client_wait_s_max"] > 0).any() else []
     found = Finding("Settings", means, [said, *late], curves(means, list(axes.values())), hidden(means))
-    return Story(
+    return Report(
         title,
         (),
         (found, Finding("Where the slot-steps went", shares(named, axes.values()))),
@@ -59,7 +59,7 @@ def sweep(folder: Path) -> Story:
 
 
 def averages(runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """A row per setting: how many seeds, and of each metric the mean and the bounds of its interval."""
+    """A row per setting: the number of seeds, and the mean and interval of each metric."""
     import pandas as pd
 
     from reports.statistics.intervals import mean
@@ -77,14 +77,14 @@ def averages(runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def shares(runs: pd.DataFrame, keys: Any) -> pd.DataFrame:
-    """A row per setting: what part of its slot-steps went to each row of the ledger that holds anything, percent."""
+    """A row per setting: the share of each nonempty row of the ledger in the slot-steps bought, in percent."""
     import pandas as pd
 
-    from reports import ledger_rows as rows
+    from reports import ledger_rows
 
     keys = list(keys)
     columns = [
-        row.key for row in rows.ROWS if f"slot_steps_{row.key}" in runs and runs[f"slot_steps_{row.key}"].any()
+        row.key for row in ledger_rows.ROWS if f"slot_steps_{row.key}" in runs and runs[f"slot_steps_{row.key}"].any()
     ]
     found = []
     for values, part in grouped(runs, keys):
@@ -103,10 +103,10 @@ def grouped(runs: pd.DataFrame, keys: Sequence[str]) -> Any:
 
 
 def curves(means: pd.DataFrame, keys: Sequence[str]) -> list[Curve]:
-    """Some metrics over the first axis of numbers that has several values, a line for each setting of the others."""
+    """Metrics over the first numeric axis with several values, a line for each setting of the others."""
     import pandas as pd
 
-    from reports.page.story import Curve
+    from reports.page.report import Curve
 
     numbers = [key for key in keys if pd.api.types.is_numeric_dtype(means[key]) and means[key].nunique() > 1]
     if not numbers:
@@ -121,7 +121,7 @@ def curves(means: pd.DataFrame, keys: Sequence[str]) -> list[Curve]:
 
 
 def hidden(means: pd.DataFrame) -> list[str]:
-    """The columns that are drawn and not shown: bounds, and the names of lines made of several axes."""
+    """Columns that are drawn but not shown: bounds, and line names made of several axes."""
     made = [column for column in means if ", " in str(column) and column not in METRICS.values()]
     bounds = [column for column in means if str(column).endswith((" low", " high"))]
     return [str(column) for column in [*made, *bounds] if column in means]

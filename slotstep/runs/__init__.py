@@ -1,1 +1,1 @@
-"""From a scenario to a run of it, and what the run gave."""
+"""Loading, resolving and running scenarios, and the results of runs."""

@@ -1,8 +1,8 @@
-"""What a prefix cache held at the end of a run, in a file, and another run's start from it.
+"""The content of prefix caches at the end of a run, as a file from which another run starts.
 
-The file names everything that must agree for its pages to be of use: page size, who shares, the model and its
-position scheme. Only pages found by content are in it, the least recently used first: what requests of
-unknown content left would be found by nobody.
+The file names what has to agree for its pages to be found: page size, sharing, model and position scheme. It holds
+only pages that are found by content, the least recently used first; pages of requests of unknown content are left
+out because no later request could match them.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ class Cache(Section):
 
 
 def identity(engine: Engine) -> dict[str, Any]:
-    """What must agree, by key."""
+    """The settings that have to agree, by key."""
     return {name: getattr(engine, name) for name in ("page_size", "share", "model", "positions")}
 
 
 def packed(engine: Engine, contents: Sequence[Sequence[bytes]]) -> bytes:
-    """The file that holds what the cache of each replica does; the same for the same contents."""
+    """The bytes of a file with the cache content of each replica. Deterministic."""
     found = {"format": FORMAT, **identity(engine), "replicas": [[key.hex() for key in keys] for keys in contents]}
     return gzip.compress(json.dumps(found).encode(), mtime=0)
 
 
 def read(path: Path, engines: Sequence[Engine]) -> list[list[bytes]]:
-    """What the cache of each of these replicas holds at the start, from the file that all of them name.
+    """The initial cache content of each of these replicas, from the file that all of them name.
 
-    Raises BadInput for a file that is none, and for one that other engines or another number of replicas left.
+    Raises BadInput for a file that is not a cache file, and for one of other engines or of another number of
+    replicas.
     """
     try:
         found = Cache.model_validate_json(gzip.decompress(path.read_bytes()))

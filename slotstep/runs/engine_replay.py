@@ -1,6 +1,6 @@
 """A scenario served by a real engine: the same requests, scheduler and policy, on the wall clock.
 
-What a step costs in the scenario is not used here: it takes as long as it takes. Knows no model by name.
+The scenario's step cost is used by the synthetic engine only. Does not depend on any model.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from calibrate.replay.prompts import prompts
 from sim.memory.prefix import PrefixPool
 from sim.request import Request
 from sim.service.sessions import counts
-from slotstep.runs import build as engine
+from slotstep.runs import build, costs, size_limits
+from slotstep.runs.clients import clients, limited
 from slotstep.runs.result import Result
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
-from slotstep.scenario import size_limits
-from slotstep.scenario.clients import clients, limited
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
 SYNTHETIC = "synthetic"
-"""The model that is none: its steps cost what the scenario says, give or take `NOISE`, on a clock of its own."""
+"""The name of the synthetic engine: its steps take the scenario's cost with noise `NOISE`, on its own clock."""
 NOISE = 0.02
 SYNTHETIC_VOCABULARY = 1000
 ABOUT_SYNTHETIC: dict[str, Any] = {
@@ -51,10 +50,10 @@ ABOUT_SYNTHETIC: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Device:
-    """An open engine, its vocabulary, and what a profile says of where it runs.
+    """An open engine, its vocabulary size, and the description of device and model for a profile.
 
-    clock     of a synthetic engine, which advances it; None on real ones
-    pages     those the scenario schedules; what the engine has beyond is for measuring
+    clock  the clock that a synthetic engine advances; None for real engines
+    pages  pages that the scenario schedules; the engine's further pages are for measuring
     """
 
     engine: Engine[Any]
@@ -73,28 +72,29 @@ class Device:
 def opened(
     scenario: Scenario, model: str, requests: Sequence[Request], spare_pages: int = 0, least: int = 0, **options: Any
 ) -> Iterator[Device]:
-    """An engine that can serve the scenario, with so many pages more and sequences of at least so many positions.
+    """An open engine that can serve the scenario; closed at the end of the block.
 
-    It is closed at the end.
+    spare_pages  pages beyond those of the scenario
+    least        lower bound of the longest sequence, in tokens
+    options      further `calibrate.decoder.engine.options.EngineOptions`
 
-    `options` are those of `calibrate.decoder.engine.options.EngineOptions` that the scenario does not say. Raises
-    BadInput, one line, for a scenario that no real engine serves, or a model, device or memory with which there is
-    none.
+    Raises BadInput for a scenario that no real engine can serve, and for a model, device or memory size without
+    engine.
     """
     with as_bad_input():
         fits(scenario)
         size_limits.check_replay(scenario)
         size, pages = scenario.engine.page_size, scenario.engine.pages
-        longest = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
+        max_model_len = max(least, max((reach(scenario, request) for request in requests), default=1) + 2)
         host = 4 * pages if scenario.engine.preemption == "swap" else 0
         if model == SYNTHETIC:
             clock = FakeClock()
             made = SyntheticEngine(
-                engine.cost(scenario),
+                costs.cost(scenario),
                 clock,
                 pages + spare_pages,
                 size,
-                longest=longest,
+                max_model_len=max_model_len,
                 host_pages=host,
                 noise=NOISE,
                 seed=scenario.seed,
@@ -107,7 +107,7 @@ def opened(
             host_pages=host,
             slots=scenario.engine.slots,
             token_budget=scenario.engine.token_budget,
-            longest=longest,
+            max_model_len=max_model_len,
             seed=scenario.seed,
             **options,
         )
@@ -117,13 +117,13 @@ def opened(
 
 
 def fits(scenario: Scenario) -> None:
-    """Raise CannotRun for a scenario that is served by no single real engine."""
+    """Raise CannotRun for a scenario that one real engine cannot serve."""
     given = scenario.engine
     retry = scenario.clients.retry if scenario.clients else None
     for wrong, found, expected in (
         (scenario.cluster.total > 1, f"cluster has {scenario.cluster.total} replicas", "1: there is one device"),
         (
-            not scenario.cluster.plain,
+            not scenario.cluster.uniform,
             "cluster is more than equal replicas that never fail",
             "one device that does not",
         ),
@@ -137,7 +137,7 @@ def fits(scenario: Scenario) -> None:
 
 
 def reach(scenario: Scenario, request: Request) -> int:
-    """The most tokens that a request may come to, prompt and output."""
+    """The maximum number of tokens of a request, prompt and output."""
     most = request.prompt + request.max_output
     limit = scenario.engine.max_model_len
     return most if limit is None else min(most, limit)
@@ -146,18 +146,18 @@ def reach(scenario: Scenario, request: Request) -> int:
 def run(
     scenario: Scenario,
     device: Device,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     pacing: Pacing = "wall",
     between: Iterator[None] | None = None,
     every: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Result, Replayed]:
-    """Serve the scenario's requests on an open engine; the rest as `calibrate.replay.live`. Raises BadInput."""
+    """Serve the scenario's requests on an open engine; parameters as in `calibrate.replay.live`. Raises BadInput."""
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:
-        engine.check_blocks(scenario, sent)
-    scheduler = engine.scheduler(scenario, numbered=True)
+        build.check_blocks(scenario, sent)
+    scheduler = build.scheduler(scenario, numbered=True)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, scenario.engine.page_size)
     with as_bad_input():
@@ -178,7 +178,7 @@ def run(
 
 @contextmanager
 def as_bad_input() -> Iterator[None]:
-    """What cannot be run is the user's to change: one line."""
+    """Raise a CannotRun of the block as a BadInput."""
     try:
         yield
     except CannotRun as error:

@@ -1,6 +1,6 @@
-"""What is drawn about failures: when replicas fail, and how long clients pause before they try again.
+"""Random failures of replicas, and the random backoff of retries.
 
-Every replica and every request has a stream of its own, named by it: none depends on another.
+Every replica and every request has a random stream of its own, so that none depends on another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sim.log.events import Kind
 from sim.request import Nanoseconds, Request
 from sim.service.outages import Outages, Times
 from sim.service.service import Retry
-from slotstep.scenario.clients import TryAgain
+from slotstep.scenario.clients import Retry as RetrySection
 from slotstep.scenario.cluster import Cluster
 
 FATES = {"resumed": Kind.PREEMPTED, "moved": Kind.MOVED, "lost": Kind.INTERRUPTED}
@@ -22,7 +22,7 @@ CAUSES = {"rejected": Kind.REJECTED, "timed_out": Kind.TIMED_OUT, "failed": Kind
 
 
 def outages(cluster: Cluster, seed: int) -> Outages | None:
-    """When the replicas of a cluster fail: as planned, and by lot."""
+    """The outages of a cluster's replicas, planned and drawn."""
     given = cluster.failures
     if given is None:
         return None
@@ -37,7 +37,7 @@ def outages(cluster: Cluster, seed: int) -> Outages | None:
 
 
 def drawn(mtbf: Nanoseconds, mttr: Nanoseconds, stream: Random) -> Times:
-    """Outages without end: up for an exponential time of mean `mtbf`, down for one of mean `mttr`, at least 1 ns."""
+    """Outages without end: time up and time down are exponential with means `mtbf` and `mttr`, each at least 1 ns."""
     now = 0
     while True:
         now += max(1, round(stream.expovariate(1 / mtbf)))
@@ -46,23 +46,23 @@ def drawn(mtbf: Nanoseconds, mttr: Nanoseconds, stream: Random) -> Times:
         now += lasts
 
 
-def retry(given: TryAgain | None, seed: int) -> Retry | None:
-    """How clients try again."""
+def retry(given: RetrySection | None, seed: int) -> Retry | None:
+    """The retry rule of the clients; None without one."""
     if given is None:
         return None
     return Retry(given.attempts, backoff(given, seed), tuple(CAUSES[cause] for cause in given.after))
 
 
-def backoff(given: TryAgain, seed: int) -> Callable[[Request, int], Nanoseconds]:
-    """The pause of a request after so many attempts: `initial` x `factor`^(attempts - 1), at most `max`.
+def backoff(given: RetrySection, seed: int) -> Callable[[Request, int], Nanoseconds]:
+    """The pause after a number of attempts: `initial` x `factor`^(attempts - 1), at most `max`.
 
-    A share of up to `jitter` of it, drawn for this request and attempt, is taken off.
+    A random share of up to `jitter` of it, drawn for each request and attempt, is subtracted.
     """
 
     def pause(request: Request, attempts: int) -> Nanoseconds:
         reaches = given.initial and log(given.max / given.initial) <= (attempts - 1) * log(given.factor)
         whole = given.max if reaches else given.initial * given.factor ** (attempts - 1)
-        luck = Random(f"{seed}/retry/{request.id}/{attempts}").random() if given.jitter else 0.0
-        return round(min(whole, given.max) * (1 - given.jitter * luck))
+        drawn = Random(f"{seed}/retry/{request.id}/{attempts}").random() if given.jitter else 0.0
+        return round(min(whole, given.max) * (1 - given.jitter * drawn))
 
     return pause

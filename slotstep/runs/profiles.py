@@ -1,4 +1,4 @@
-"""Profiles by shipped name, by file, or of shapes, as scenarios and commands give them."""
+"""Profiles that scenarios and commands name: shipped ones, files, or computed from shapes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from calibrate.hardware.devices import device as known_device
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import Efficiency, from_shapes
 from calibrate.profiles.profile import Profile, named, read
-
-ENDINGS = (".yaml", ".yml")
-
-
-def is_file(given: str) -> bool:
-    """Whether a profile is given as a file, told by its ending, not by a shipped name."""
-    return given.endswith(ENDINGS)
+from slotstep.scenario.cost import is_file
 
 
 def find(given: str) -> Profile:
-    """The profile of a shipped name or in a file. Raises ValueError, one line, for what is neither or not one."""
+    """The profile of a shipped name or in a file. Raises ValueError, one line, for one that does not exist or is
+    invalid.
+    """
     if not is_file(given):
         return named(given)
     try:
@@ -29,12 +25,12 @@ def find(given: str) -> Profile:
 
 
 def of_shape(model: str, device: str, *, efficiency: dict[str, float], **settings: Any) -> Profile:
-    """The profile of a model's sizes and a device's data sheet; its content is the same on any day.
+    """The profile of a model on a device, computed from shapes and the data sheet. Deterministic.
 
-    Raises ValueError, one line, for a model or device that is not known and for one that does not fit the other.
+    Raises ValueError, one line, for an unknown model or device, and for a model that does not fit the device.
     """
     return from_shapes(
-        anatomy(model),
+        architecture(model),
         known_device(device),
         name=f"{model} on {device}",
         date="computed when used",

@@ -1,4 +1,4 @@
-"""What a run gave: the log, and the summary, frames and files made of it. Simulates nothing."""
+"""The result of a run: its logs, and the summary, frames and files made of them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from sim.log.events import EventLog
 from sim.log.service_log import ServiceLog
 from sim.service.sessions import SessionCounts
 from slotstep.runs import cache_file
+from slotstep.runs.policy import predictor as policy_predictor
+from slotstep.runs.resolution import resolved
 from slotstep.scenario import document
 from traces.errors import BadInput
 
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """One run of one scenario under one policy: the logs, one a replica, hold all that happened.
+    """The result of one run of one scenario under one policy.
 
-    `caches`: what the prefix cache of each replica held at the end, for another run to start from.
-    `remarks`: what the reader of a trace changed, left out or doubts, in lines.
-    `profiles`: where the cost of its steps comes from, if from a profile, of each replica.
-    `sessions`: how conversations went, where clients wait for their answers.
-    `service_log`: what happened between clients and replicas, where that is more than one way to one of them.
+    logs         the event log of each replica
+    caches       the prefix cache of each replica at the end, for another run to start from
+    remarks      lines on what the reader of a trace changed, dropped or doubts
+    profiles     the profile of each replica's step cost, None where it has none
+    sessions     counts of the sessions, where clients wait for answers
+    service_log  events between clients and replicas; None where requests go straight to replicas that never fail
     """
 
     scenario: Scenario
@@ -54,7 +57,7 @@ class Result:
 
     @property
     def engines(self) -> list[Engine]:
-        """The engine of each replica."""
+        """The engine section of each replica."""
         return self.scenario.cluster.engines(self.scenario.engine)
 
     @property
@@ -64,9 +67,9 @@ class Result:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The numbers of the run as `--json` prints them: times in seconds, None where there is no sample."""
+        """The metrics of the run as `--json` prints them: times in seconds, None without samples."""
         objectives = self.scenario.objectives
-        predictor = self.scenario.predictor
+        predictor = policy_predictor(self.scenario)
         presets = {engine.modelled for engine in self.engines}
         return {
             "scenario": self.scenario.name,
@@ -85,7 +88,7 @@ class Result:
 
     @cached_property
     def window(self) -> dict[str, Any] | None:
-        """The figures of the scenario's measuring window, None without one."""
+        """The metrics of the scenario's measuring window, None without one."""
         measure, objectives = self.scenario.measure, self.scenario.objectives
         if measure is None:
             return None
@@ -95,7 +98,7 @@ class Result:
 
     @property
     def beyond_the_end(self) -> list[str]:
-        """What has to be known of a measuring window that the run does not fill."""
+        """A remark if the measuring window ends after the run."""
         found = self.window
         if found is None or found["run_ended_s"] >= found["to_s"] > found["from_s"]:
             return []
@@ -106,21 +109,20 @@ class Result:
 
     @cached_property
     def queue_grows(self) -> bool | None:
-        """Whether the queue grows to the end, so that nothing is steady; None where clients wait, or try again."""
-        crowd = self.scenario.clients
-        reactive = self.sessions is not None or (crowd is not None and bool(crowd.closed or crowd.retry))
+        """Whether the queue grows until the end; None for closed clients, sessions and retries."""
+        clients = self.scenario.clients
+        reactive = self.sessions is not None or (clients is not None and bool(clients.closed or clients.retry))
         return None if reactive else queue_growth.grows(self.logs, self.service_log)
 
     @property
     def profile(self) -> Profile | None:
-        """The profile of all replicas, if they have the same one."""
+        """The profile of all replicas, None if they differ or have none."""
         contents = {None if profile is None else profile.sha256 for profile in self.profiles}
         return self.profiles[0] if len(contents) == 1 else None
 
     @cached_property
     def measured(self) -> list[dict[str, Any]]:
-        """The profiles of the run, each once: its name, its content's digest, the replicas that have it, and how many
-        of their steps lie beyond what it measured."""
+        """The distinct profiles of the run: name, digest, replicas, and how many steps lie beyond its range."""
         having: dict[str, list[int]] = {}
         for replica, profile in enumerate(self.profiles):
             if profile is not None:
@@ -138,25 +140,31 @@ class Result:
 
     @property
     def cache(self) -> bytes | None:
-        """What the caches held at the end as a file that `engine.warm` takes, if anybody else could use it."""
+        """The caches at the end as a file that `engine.warm` reads; None if no other run could use it."""
         engine = self.engines[0]
         return cache_file.packed(engine, self.caches) if self.caches and engine.share != "none" else None
 
     @cached_property
     def requests(self) -> pd.DataFrame:
-        """One row per request that was sent; see `sim.accounting.frames.requests_frame` and `client_frame`."""
+        """One row per injected request: identity, timestamps in ns, latencies in s, status.
+
+        The columns are those of `sim.accounting.frames.requests_frame`, or of `client_frame` with a service log.
+        """
         if self.service_log is not None:
             return frames.client_frame(self.logs, self.service_log)
         return frames.of_each(frames.requests_frame, self.logs)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """One row per step; see `sim.accounting.frames.steps_frame`."""
+        """One row per step of each replica; columns as `sim.accounting.frames.steps_frame`."""
         return frames.of_each(frames.steps_frame, self.logs)
 
     @cached_property
     def slots(self) -> pd.DataFrame:
-        """One row per stay of a request in a slot; see `frames.slots_frame`. Slots count on over replicas."""
+        """One row per stay of a request in a slot; columns as `sim.accounting.frames.slots_frame`.
+
+        Slots are numbered across replicas.
+        """
         frame = frames.of_each(frames.slots_frame, self.logs)
         if len(self.logs) > 1:
             before = [0, *accumulate(log.slots for log in self.logs)]
@@ -164,12 +172,11 @@ class Result:
         return frame
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the run into `folder`, which is made if need be; returns the files written.
+        """Write the run into `folder`, created if necessary; returns the files.
 
-        requests.parquet, steps.parquet, slots.parquet, scenario.yaml (resolved), profile.yaml if the cost has
-        one, the figures as PNG, cache.json.gz if there is a cache whose pages another run could find, and
-        summary.json last.
-        Each is whole or absent. Raises BadInput for a folder that cannot be written.
+        requests.parquet, steps.parquet, slots.parquet, scenario.yaml (resolved), profile.yaml if the cost has one,
+        the figures as PNG, cache.json.gz if another run could use it, and last summary.json. Every file is written
+        atomically. Raises BadInput for a folder that cannot be written.
         """
         from reports import files
 
@@ -179,7 +186,7 @@ class Result:
             files.write_parquet(folder / "requests.parquet", self.requests),
             files.write_parquet(folder / "steps.parquet", self.steps),
             files.write_parquet(folder / "slots.parquet", self.slots),
-            files.write_text(folder / "scenario.yaml", document.dump(self.scenario.resolved())),
+            files.write_text(folder / "scenario.yaml", document.dump(resolved(self.scenario))),
             *([files.write_text(folder / "profile.yaml", self.profile.text())] if self.profile else []),
             *draw({self.policy: self}, folder),
             *([files.write_bytes(folder / cache_file.NAME, self.cache)] if self.cache else []),
@@ -188,17 +195,17 @@ class Result:
 
 
 def save_all(results: Sequence[Result], folder: str | Path) -> list[Path]:
-    """Write runs of one scenario into `folder`: each into one named by its policy, and how they compare.
+    """Write runs of one scenario into `folder`: each into a subfolder named by its policy, and their comparison.
 
-    The comparison is comparison.md, the figures of all runs, and comparison.json, which lists the runs by folder.
-    Returns the files; raises as `Result.save`.
+    The comparison is comparison.md, figures of all runs, and comparison.json with the subfolders. Returns the files;
+    raises as `Result.save`.
     """
     from reports import files
-    from reports.text import table
+    from reports.text.comparison import comparison_markdown
 
     folder = Path(folder)
     written = [path for result in results for path in result.save(folder / result.policy)]
-    compared = table.comparison_markdown([result.summary for result in results])
+    compared = comparison_markdown([result.summary for result in results])
     written += draw({result.policy: result for result in results}, folder)
     listed = {"runs": [result.policy for result in results]}
     return [
@@ -209,25 +216,28 @@ def save_all(results: Sequence[Result], folder: str | Path) -> list[Path]:
 
 
 def draw(results: Mapping[str, Result], folder: Path) -> list[Path]:
-    """Write the figures of one run or of several side by side, by name, into a folder; returns the files.
+    """Write the figures of one or several runs, by name, into a folder; returns the files.
 
     timeline.png, latencies.png and ledger.png. Raises OSError for a folder that cannot be written.
     """
-    from reports.figures import files as figures
+    from reports.figures.distributions import latency_distributions
+    from reports.figures.ledger import ledger
+    from reports.figures.png import write_png
+    from reports.figures.timeline import slot_timeline
 
     summaries = {name: result.summary for name, result in results.items()}
     shares = {name: summary["occupancy"] for name, summary in summaries.items() if summary["steps"]}
     stays = {name: (result.slots, sum(log.slots for log in result.logs)) for name, result in results.items()}
     pictures = {
-        "timeline": figures.slot_timeline(stays, shares),
-        "latencies": figures.latency_distributions({name: run.requests for name, run in results.items()}),
-        "ledger": figures.ledger(summaries),
+        "timeline": slot_timeline(stays, shares),
+        "latencies": latency_distributions({name: run.requests for name, run in results.items()}),
+        "ledger": ledger(summaries),
     }
-    return figures.write(pictures, folder)
+    return write_png(pictures, folder)
 
 
 def prepare(folder: Path) -> None:
-    """Make `folder` and try that it can be written; raises BadInput if it cannot."""
+    """Create `folder` and check that it can be written. Raises BadInput if it cannot."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

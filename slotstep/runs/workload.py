@@ -1,6 +1,6 @@
-"""From a scenario's workload to its requests: from a trace, from laws, as written, or merged of several.
+"""The requests of a scenario's workload: from a trace, synthetic, listed, or merged of several workloads.
 
-Knows no file format, law or transform by name; `traces` does.
+File formats, distributions and transforms are those of `traces`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
-from slotstep.scenario import size_limits
-from slotstep.scenario.durations import plain
+from slotstep.runs import size_limits
+from slotstep.scenario.durations import in_nanoseconds
+from slotstep.scenario.workload import AUTO
 from traces import synthetic
 from traces.errors import BadInput
 from traces.reading import listed_requests as listed
@@ -22,17 +23,16 @@ from traces.transforms import operations, pipeline
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
-    from slotstep.scenario.sections import Workload
-
-AUTO = "auto"
-"""What stands for the name of a format that is to be detected."""
+    from slotstep.scenario.workload import Workload
 
 
 @dataclass(frozen=True)
-class Made:
-    """Requests by arrival, the session of a request's id where it has one, and what a reader changed or left out.
+class LoadedWorkload:
+    """Requests sorted by arrival.
 
-    Unless `timed` their source has no arrivals: all are 0 and mean nothing.
+    sessions  the session of a request's id, where it has one
+    remarks   lines on what the reader of a trace changed or dropped
+    timed     False if the source has no arrivals: all are 0
     """
 
     requests: list[Request]
@@ -41,8 +41,8 @@ class Made:
     timed: bool = True
 
 
-Reader = Callable[[Mapping[str, Any]], Made]
-"""What reads the trace that a workload names."""
+Reader = Callable[[Mapping[str, Any]], LoadedWorkload]
+"""Reads the trace that a workload names."""
 
 
 def requests(scenario: Scenario) -> list[Request]:
@@ -53,8 +53,8 @@ def requests(scenario: Scenario) -> list[Request]:
     return load(scenario).requests
 
 
-def load(scenario: Scenario, read: Reader | None = None) -> Made:
-    """The same with the remarks of those who read the traces; `read` in the place of `replayed`, if given."""
+def load(scenario: Scenario, read: Reader | None = None) -> LoadedWorkload:
+    """The requests with the remarks of their readers; `read` replaces `replayed`. Raises as `requests`."""
     made = make(scenario, scenario.workload, "workload.", scenario.seed, read or replayed)
     closed = scenario.clients is not None and scenario.clients.closed is not None
     if not made.timed and not closed:
@@ -65,7 +65,7 @@ def load(scenario: Scenario, read: Reader | None = None) -> Made:
 
 
 def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None:
-    """Make what can be made without reading a trace or drawing requests; raises BadInput for what cannot."""
+    """Check everything that needs no trace and no drawn requests. Raises BadInput."""
     if given.requests is not None:
         make(scenario, given, where, scenario.seed, replayed)
     with scenario.blamed(where):
@@ -76,7 +76,7 @@ def check(scenario: Scenario, given: Workload, where: str = "workload.") -> None
         check(scenario, part, f"{where}merge.{name}.")
 
 
-def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
+def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> LoadedWorkload:
     """The requests of one workload, after its transforms; `where` begins the keys in messages."""
     begun = source(scenario, given, where, seed, read)
     found, timed = begun.requests, begun.timed
@@ -108,7 +108,7 @@ def untimed(given: Workload, otherwise: str = "") -> BadInput:
     return BadInput(f"trace: {file}: no arrival times in this file; expected {drawn}{otherwise}")
 
 
-def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> Made:
+def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Reader) -> LoadedWorkload:
     """The requests of a workload's source, before any transform."""
     if given.trace is not None:
         return read(given.trace)
@@ -125,18 +125,20 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
             f"{name}-{id_}": f"{name}-{whose}" for name, part in parts.items() for id_, whose in part.sessions.items()
         }
         remarks = [remark for part in parts.values() for remark in part.remarks]
-        return Made(operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks))
+        return LoadedWorkload(
+            operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks)
+        )
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
             drawn = synthetic.generate(spec, seed, scenario.allow_large)
-            return Made(drawn, synthetic.sessions(spec, drawn))
+            return LoadedWorkload(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
-        return Made(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
+        return LoadedWorkload(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
 
 
-def replayed(given: Mapping[str, Any]) -> Made:
-    """The requests of a trace; if there is no such file but `fetch` knows where it is, says so."""
+def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
+    """The requests of a trace. Raises BadInput; for a missing public trace with the command that downloads it."""
     from traces.reading.fetch import SOURCES
 
     kind, file = next(iter(given.items()))
@@ -155,20 +157,20 @@ def replayed(given: Mapping[str, Any]) -> Made:
     sessions: dict[str, str] = {}
     if frame is not None and "session" in frame:
         sessions = dict(frame.loc[frame["session"].notna(), ["id", "session"]].itertuples(index=False))
-    return Made(found, sessions, tuple(remarks), trace.timed)
+    return LoadedWorkload(found, sessions, tuple(remarks), trace.timed)
 
 
 def specification(written: Mapping[str, Any]) -> synthetic.Synthetic:
-    """The synthetic workload that a scenario describes; raises BadInput for what is none."""
-    return synthetic.parse(plain(written, synthetic.DURATIONS, "synthetic"))
+    """The synthetic workload that a scenario describes; raises BadInput for an invalid one."""
+    return synthetic.parse(in_nanoseconds(written, synthetic.DURATIONS, "synthetic"))
 
 
 def steps(given: Workload) -> Sequence[Any]:
     """The transforms of a workload, durations in ns; none where there is no list."""
-    read: Sequence[Any] = plain(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
+    read: Sequence[Any] = in_nanoseconds(list(given.transforms or ()), pipeline.DURATIONS, "transforms")
     return read
 
 
 def part_seed(seed: int, name: str) -> int:
-    """A seed of its own for each part of a merge."""
+    """The seed of one part of a merge, derived from its name."""
     return int.from_bytes(hashlib.sha256(f"{seed}/merge/{name}".encode()).digest()[:8], "big")

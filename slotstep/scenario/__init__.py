@@ -1,1 +1,1 @@
-"""The schema of a scenario: its sections, kinds of value, units and error messages. Runs nothing."""
+"""The schema of a scenario: its sections, value types, units and error messages. Runs nothing."""

@@ -1,7 +1,6 @@
-"""The replicas of a scenario: equal ones, unequal ones or two pools; their routers, and how they fail.
+"""The cluster of a scenario: equal replicas, groups of different ones, or two pools; routers and failures.
 
-Knows no router by name. A group of replicas that differs has an engine, and perhaps a cost, of its own: the
-scenario's, but for what the group says otherwise.
+Does not depend on any router. The engine and cost of a group are the scenario's, except for what the group states.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from pydantic import (
     model_validator,
 )
 
-from slotstep.scenario.clients import Patience
+from slotstep.scenario.clients import PositiveTime
+from slotstep.scenario.cost import Cost
 from slotstep.scenario.document import brief
 from slotstep.scenario.engine import Engine
 from slotstep.scenario.fields import Choice, Coefficient, Count, Section, Seed, Time, sequence, whole
-from slotstep.scenario.sections import Cost
 from slotstep.scenario.validation_errors import complaint
 
 POOLS = ("prefill", "decode")
-Pool = TypeVar("Pool", bound="Station")
+AnyPool = TypeVar("AnyPool", bound="Pool")
 
 
-class Group(Section):
-    """So many replicas alike."""
+class ReplicaGroup(Section):
+    """A number of equal replicas."""
 
     count: Count = 1
     engine: Engine
     cost: Cost | None = None
 
 
-def groups(value: object, info: ValidationInfo) -> int | tuple[Group, ...]:
-    """How many equal replicas, or a list of groups of them."""
+def groups(value: object, info: ValidationInfo) -> int | tuple[ReplicaGroup, ...]:
+    """A number of equal replicas, or a list of groups."""
     if not isinstance(value, list | tuple):
         return whole(1)(value)
     if not value:
@@ -47,16 +46,16 @@ def groups(value: object, info: ValidationInfo) -> int | tuple[Group, ...]:
     found = []
     for place, group in enumerate(value):
         try:
-            found.append(Group.model_validate(group, context=info.context))
+            found.append(ReplicaGroup.model_validate(group, context=info.context))
         except ValidationError as error:
-            raise ValueError(f"{place}.{complaint(error, Group, {})}") from None
+            raise ValueError(f"{place}.{complaint(error, ReplicaGroup, {})}") from None
     return tuple(found)
 
 
-class Station(Section):
-    """The replicas of one pool, and the router before them."""
+class Pool(Section):
+    """The replicas of one pool, and their router."""
 
-    replicas: int | tuple[Group, ...] = 1
+    replicas: int | tuple[ReplicaGroup, ...] = 1
     router: Choice = "round_robin"
 
     @field_validator("replicas", mode="before")
@@ -67,36 +66,36 @@ class Station(Section):
 
     @property
     def size(self) -> int:
-        """How many replicas."""
+        """The number of replicas."""
         return self.replicas if isinstance(self.replicas, int) else sum(group.count for group in self.replicas)
 
 
-class Link(Section):
-    """What it takes to hand KV from one pool to the other."""
+class Transfer(Section):
+    """The time to transfer the KV cache of a request from the prefill to the decode pool."""
 
     latency: Time = 0
     per_token: Coefficient = 0.0
 
 
-class Planned(Section):
-    """One outage of one replica."""
+class Outage(Section):
+    """One planned outage of one replica."""
 
     replica: Seed
     at: Time
-    lasts: Patience
+    lasts: PositiveTime
 
 
 class Failures(Section):
-    """When replicas fail, and what becomes of their requests."""
+    """When replicas fail, and what happens to their requests."""
 
-    outages: Annotated[tuple[Planned, ...], BeforeValidator(sequence)] = ()
-    mtbf: Patience | None = None
-    mttr: Patience | None = None
+    outages: Annotated[tuple[Outage, ...], BeforeValidator(sequence)] = ()
+    mtbf: PositiveTime | None = None
+    mttr: PositiveTime | None = None
     work: Literal["resumed", "moved", "lost"]
 
     @model_validator(mode="after")
     def some(self) -> Self:
-        """Outages that are planned, or drawn from a mean time between failures and one to repair."""
+        """Planned outages, or ones drawn from mean times between failures and to repair."""
         if (self.mtbf is None) != (self.mttr is None):
             raise ValueError("found one of mtbf and mttr; expected both or neither")
         if not self.outages and self.mtbf is None:
@@ -104,17 +103,17 @@ class Failures(Section):
         return self
 
 
-class Cluster(Station):
-    """Replicas of the engine, each with its own queue, behind one router; or two pools, one for each phase."""
+class Cluster(Pool):
+    """Replicas behind one router, each with its own queue; or a pool for prefill and one for decode."""
 
-    prefill: Station | None = None
-    decode: Station | None = None
-    transfer: Link | None = None
+    prefill: Pool | None = None
+    decode: Pool | None = None
+    transfer: Transfer | None = None
     failures: Failures | None = None
 
     @model_validator(mode="after")
     def one_pool_or_two(self) -> Self:
-        """Pools come together, with a transfer, and instead of replicas; outages are of replicas that exist."""
+        """Pools come together, with a transfer, and instead of replicas; outages are of existing replicas."""
         given = [name for name in (*POOLS, "transfer") if getattr(self, name) is not None]
         if given and len(given) < 3:
             raise ValueError(f"found {' and '.join(given)}; expected prefill, decode and transfer together")
@@ -129,40 +128,40 @@ class Cluster(Station):
 
     @model_serializer(mode="wrap")
     def without_what_pools_replace(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is read back: replicas and router are those of the pools, if there are any."""
+        """Without `replicas` and `router` where there are two pools, which have their own."""
         told: dict[str, Any] = dump(self)
         return {key: told[key] for key in told if self.prefill is None or key not in ("replicas", "router")}
 
     @property
-    def stations(self) -> list[Station]:
-        """The pools: one for whole requests, or that of prefill and that of decode."""
+    def pools(self) -> list[Pool]:
+        """The pools: one for whole requests, or those of prefill and decode."""
         return [self] if self.prefill is None or self.decode is None else [self.prefill, self.decode]
 
     def engines(self, usual: Engine) -> list[Engine]:
-        """The engine of each replica, `usual` where its group has none of its own."""
+        """The engine of each replica; `usual` where its group has none."""
         found: list[Engine] = []
-        for station in self.stations:
-            if isinstance(station.replicas, int):
-                found += [usual] * station.replicas
+        for pool in self.pools:
+            if isinstance(pool.replicas, int):
+                found += [usual] * pool.replicas
             else:
-                found += [group.engine for group in station.replicas for _ in range(group.count)]
+                found += [group.engine for group in pool.replicas for _ in range(group.count)]
         return found
 
     @property
     def total(self) -> int:
-        """How many replicas in all."""
-        return sum(station.size for station in self.stations)
+        """The number of replicas in all pools."""
+        return sum(pool.size for pool in self.pools)
 
     @property
-    def plain(self) -> bool:
+    def uniform(self) -> bool:
         """Whether all replicas are alike, take whole requests and never fail."""
         return self.prefill is None and self.failures is None and isinstance(self.replicas, int)
 
 
 def spread(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """A scenario in which each group of replicas has a whole engine: the scenario's, with what the group says.
+    """A scenario in which each group of replicas has a complete engine: the scenario's with the group's own keys.
 
-    What is no mapping where one is expected is left for the sections to complain about.
+    Values that are not mappings are left for the sections to report.
     """
     cluster = scenario.get("cluster")
     if not isinstance(cluster, Mapping):
@@ -175,16 +174,16 @@ def spread(scenario: Mapping[str, Any]) -> dict[str, Any]:
     return {**scenario, "cluster": with_engines(told, base)}
 
 
-def with_engines(station: Mapping[str, Any], base: Any) -> dict[str, Any]:
-    """A pool whose groups have whole engines."""
-    listed = station.get("replicas")
+def with_engines(pool: Mapping[str, Any], base: Any) -> dict[str, Any]:
+    """A pool whose groups have complete engines."""
+    listed = pool.get("replicas")
     if not isinstance(listed, list | tuple) or not isinstance(base, Mapping):
-        return dict(station)
-    return {**station, "replicas": [with_engine(group, base) for group in listed]}
+        return dict(pool)
+    return {**pool, "replicas": [with_engine(group, base) for group in listed]}
 
 
 def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
-    """A group with the scenario's engine but for what it says itself."""
+    """A group with the scenario's engine, except for its own keys."""
     if not isinstance(group, Mapping):
         raise ValueError(f"cluster.replicas: found {brief(group)}; expected groups such as {{count: 2, engine: ...}}")
     own = group.get("engine") or {}
@@ -197,19 +196,19 @@ def with_engine(group: Any, base: Mapping[str, Any]) -> Any:
 def group_sections(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The groups of replicas of a resolved scenario."""
     cluster = scenario["cluster"]
-    for station in (cluster, *(cluster[name] for name in POOLS if name in cluster)):
-        if isinstance(station.get("replicas"), list):
-            yield from station["replicas"]
+    for pool in (cluster, *(cluster[name] for name in POOLS if name in cluster)):
+        if isinstance(pool.get("replicas"), list):
+            yield from pool["replicas"]
 
 
-def changed(cluster: Cluster, change: Callable[[Group], Group]) -> Cluster:
-    """The same replicas, with every group of their own changed."""
+def changed(cluster: Cluster, change: Callable[[ReplicaGroup], ReplicaGroup]) -> Cluster:
+    """A cluster with `change` applied to every group."""
     pools = {name: pool_changed(pool, change) for name in POOLS if (pool := getattr(cluster, name)) is not None}
     return pool_changed(cluster, change).model_copy(update=pools)
 
 
-def pool_changed(pool: Pool, change: Callable[[Group], Group]) -> Pool:
-    """A pool with its groups changed."""
+def pool_changed(pool: AnyPool, change: Callable[[ReplicaGroup], ReplicaGroup]) -> AnyPool:
+    """A pool with `change` applied to every group."""
     if isinstance(pool.replicas, int):
         return pool
     return pool.model_copy(update={"replicas": tuple(change(group) for group in pool.replicas)})

@@ -1,7 +1,7 @@
-"""YAML text to plain mappings and back, and the overrides of the command line.
+"""YAML text to mappings and back, and the overrides of the command line.
 
-Scalars are read as YAML 1.2 reads them, so `1e3` is a number and `no` is text; a key given twice is an
-error. Knows nothing of what a scenario may contain.
+Scalars are read as YAML 1.2 reads them, so `1e3` is a number and `no` is text; a duplicate key is an error. Does not
+depend on the keys of a scenario.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from traces.errors import BadInput
 Mapping = dict[str, Any]
 
 MOST_COPIES = 1_000_000
-"""Values that aliases may add to those that are written."""
+"""Most values that aliases may add to the written ones."""
 
 PLAIN_SCALARS = {
     "tag:yaml.org,2002:bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -35,7 +35,7 @@ PLAIN_SCALARS = {
 
 
 class Loader(yaml.SafeLoader):
-    """Refuses a key given twice and an anchor inside itself."""
+    """Refuses duplicate keys and an anchor inside itself."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - the name and type are PyYAML's
 
@@ -59,7 +59,7 @@ class Loader(yaml.SafeLoader):
 
 
 class Dumper(yaml.SafeDumper):
-    """Quotes what either this loader or one of YAML 1.1 would not read as text."""
+    """Quotes text that this loader or one of YAML 1.1 would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         del data
@@ -76,8 +76,8 @@ Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 def read(path: Path) -> Mapping:
     """The mapping in the YAML file `path`.
 
-    Raises BadInput, with line and column where there are any, for a file that is not UTF-8, not YAML,
-    empty, not a mapping, or not to be read.
+    Raises BadInput, with line and column where known, for a file that cannot be read, is not UTF-8, not YAML, empty,
+    or not a mapping.
     """
     try:
         document = parse(path.read_bytes().decode("utf-8-sig"))
@@ -136,7 +136,7 @@ def dump(document: Mapping) -> str:
 
 
 def override(document: Mapping, settings: Iterable[str]) -> None:
-    """Put each KEY=VALUE of `settings` into `document`, in order; missing mappings on the way are made.
+    """Apply each KEY=VALUE of `settings` to `document`, in order; missing mappings on the way are created.
 
     A part of the key that meets a list is a position in it, from 0. Raises BadInput for a setting without
     a key or value, a value that is not YAML, or a position that the list does not have.
@@ -154,7 +154,7 @@ def override(document: Mapping, settings: Iterable[str]) -> None:
 
 
 def override_with(document: Mapping, settings: abc.Mapping[str, Any]) -> None:
-    """The same with values that have been read already, by dotted key; each goes in as a copy."""
+    """As `override`, with parsed values by dotted key; values are copied."""
     for key, value in settings.items():
         parts = key.split(".")
         if not all(parts):
@@ -163,7 +163,7 @@ def override_with(document: Mapping, settings: abc.Mapping[str, Any]) -> None:
 
 
 def put(document: Mapping, parts: list[str], value: Any, setting: str) -> None:
-    """Set the entry at the path `parts` of `document`; what stands in the way gives place to a mapping."""
+    """Set the entry at the path `parts` of `document`; a value on the way that is no container becomes a mapping."""
     here: Any = document
     for depth, part in enumerate(parts):
         last = depth == len(parts) - 1
@@ -188,7 +188,7 @@ def place(error: yaml.YAMLError) -> str:
     return f"{where}: invalid YAML: {' '.join(str(problem).split())}"
 
 
-def brief(value: object, longest: int = 60) -> str:
-    """`value` as it would be typed in Python, cut to `longest` characters, for an error message."""
+def brief(value: object, width: int = 60) -> str:
+    """`value` as it would be typed in Python, cut to `width` characters, for an error message."""
     shown = "nothing" if value is None else repr(value)
-    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
+    return shown if len(shown) <= width else f"{shown[: width - 3]}..."

@@ -1,6 +1,6 @@
-"""Parts of a scenario that belong to other packages: durations as text to nanoseconds, and back.
+"""Durations in the parts of a scenario that other packages define, from text to nanoseconds and back.
 
-Which keys hold durations is for those packages to say.
+The caller states which keys hold durations.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from typing import Any
 from slotstep.scenario import units
 
 
-def plain(value: Any, times: Collection[str], path: str = "") -> Any:
-    """`value` with what stands under a key of `times`, at any depth, in ns, and every whole number an int.
+def in_nanoseconds(value: Any, times: Collection[str], path: str = "") -> Any:
+    """`value` with every duration below a key of `times`, at any depth, in ns, and whole numbers as int.
 
-    What stands in a list belongs to the list's key. Raises ValueError, with the key's path, for a time that is
-    no duration.
+    Elements of a list belong to the list's key. Raises ValueError, with the key's path, for an invalid duration.
     """
     if isinstance(value, Mapping):
-        return {key: plain(inner, times, f"{path}.{key}".strip(".")) for key, inner in value.items()}
+        return {key: in_nanoseconds(inner, times, f"{path}.{key}".strip(".")) for key, inner in value.items()}
     if isinstance(value, list):
-        return [plain(inner, times, f"{path}.{place}") for place, inner in enumerate(value)]
+        return [in_nanoseconds(inner, times, f"{path}.{place}") for place, inner in enumerate(value)]
     key = next((part for part in reversed(path.split(".")) if not part.isdecimal()), "")
     if key in times:
         try:
@@ -30,13 +29,13 @@ def plain(value: Any, times: Collection[str], path: str = "") -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def written(value: Any, times: Collection[str]) -> Any:
-    """`value` with the nanoseconds that stand under a key of `times`, at any depth, as text with a unit."""
+def with_units(value: Any, times: Collection[str]) -> Any:
+    """`value` with nanoseconds below a key of `times`, at any depth, as text with a unit."""
     if isinstance(value, list):
-        return [written(inner, times) for inner in value]
+        return [with_units(inner, times) for inner in value]
     if not isinstance(value, Mapping):
         return value
     return {
-        key: units.text(inner) if key in times and not isinstance(inner, Mapping) else written(inner, times)
+        key: units.text(inner) if key in times and not isinstance(inner, Mapping) else with_units(inner, times)
         for key, inner in value.items()
     }

@@ -1,4 +1,4 @@
-"""The engine of a scenario: its slots, its memory, its discipline; what excludes what."""
+"""The engine of a scenario: slots, memory, batching, admission, preset; and which settings exclude others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_A_PRESET = {
 
 
 class RatioRule(Section):
-    """How much of what the running ones may still need has to stay free beside a newcomer."""
+    """The share of the running sequences' possible further tokens that has to stay free at an admission."""
 
     initial: Share = 0.7
     minimum: Share = 0.098
@@ -32,7 +32,7 @@ class RatioRule(Section):
 
 
 class QuantileRule(Section):
-    """How seldom the running ones may outgrow the memory, and what is known of output lengths."""
+    """The probability with which running sequences may outgrow the memory, and the distribution of outputs."""
 
     epsilon: Chance = 0.05
     window: Count = 1000
@@ -41,21 +41,21 @@ class QuantileRule(Section):
 
     @field_validator("outputs")
     @classmethod
-    def a_law(cls, value: object) -> object:
-        """A law of lengths, as workloads have it."""
+    def valid_lengths(cls, value: object) -> object:
+        """A distribution of lengths, as in a synthetic workload."""
         if value is not None:
             length(value, "outputs")
         return value
 
 
 RULES = ("ratio", "quantile")
-"""Rules of admission with options of their own."""
+"""Admission rules with options."""
 
 
 class Engine(Section):
-    """The engine. Admission defaults to what the mode can do.
+    """The engine section. The default admission depends on batching and memory.
 
-    A static batch is bound by slots and pages alone: token_budget and chunked say nothing of it.
+    token_budget and chunked have no effect on a static batch, which is bound by slots and pages alone.
     """
 
     slots: Count = 64
@@ -96,10 +96,10 @@ class Engine(Section):
     @model_validator(mode="before")
     @classmethod
     def with_defaults(cls, value: object) -> object:
-        """In our words, with what follows from other settings: a preset's defaults, admission, who may share."""
+        """Translates a preset's keys, and adds defaults that follow from the preset and other settings."""
         if not isinstance(value, dict):
             return value
-        given: dict[str, Any] = preset.in_our_words(value, cls.model_fields)
+        given: dict[str, Any] = preset.with_our_keys(value, cls.model_fields)
         choice = given.get("admission")
         if isinstance(choice, Mapping) and len(choice) == 1 and (rule := next(iter(choice))) in RULES:
             given = {**given, "admission": rule, rule: choice[rule] or {}}
@@ -114,7 +114,7 @@ class Engine(Section):
     @field_validator("warm")
     @classmethod
     def place_cache(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """Made absolute against the scenario's folder."""
+        """Makes the cache file absolute against the scenario's folder."""
         if value is None:
             return None
         folder: Path = (info.context or {}).get("folder", Path())
@@ -122,7 +122,7 @@ class Engine(Section):
 
     @model_validator(mode="after")
     def consistent(self) -> Self:
-        """No setting is accepted that the mode would ignore."""
+        """Refuses settings that contradict each other or that the mode would ignore."""
         if self.preset is None and (self.version or self.device or self.device_memory):
             raise ValueError("version, device and device_memory need a preset")
         for key, value in OF_A_PRESET.items() if self.preset else ():
@@ -164,7 +164,7 @@ class Engine(Section):
         return f"{self.preset} {self.version}" if self.preset else None
 
     def not_ignored(self) -> None:
-        """Raise ValueError for a setting that another one leaves without effect."""
+        """Raise ValueError for a setting that has no effect because of another one."""
         if self.batching == "static":
             for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
                 if getattr(self, key):
@@ -190,4 +190,4 @@ class Engine(Section):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} needs prefix_cache: true")
         if self.warm and self.share == "none":
-            raise ValueError("warm needs share: tenant or all (with none, nobody finds another's pages)")
+            raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")

@@ -1,6 +1,6 @@
-"""The kinds of value a scenario holds, each read from YAML with its own words for what was expected.
+"""The types of values in a scenario, each with the error message for what was expected.
 
-Knows nothing of the scenario's keys.
+Does not depend on the scenario's keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST = 10**15
 
 
 class Section(BaseModel):
-    """A part of a scenario: its keys are known, and it never changes."""
+    """A section of a scenario: unknown keys are refused, and it is immutable."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -124,7 +124,7 @@ def sequence(value: object) -> Any:
 
 
 AS_TEXT = PlainSerializer(units.text, return_type=str, when_used="json")
-"""Durations are text again in JSON and YAML, nanoseconds in Python."""
+"""Serialises durations as text in JSON and YAML; in Python they are nanoseconds."""
 
 Count = Annotated[int, BeforeValidator(whole(1))]
 Seed = Annotated[int, BeforeValidator(whole(0))]
@@ -142,7 +142,7 @@ Coefficient = Annotated[float, BeforeValidator(units.coefficient), AS_TEXT]
 
 
 def named(value: object) -> object:
-    """A reader of choices: a name, or a name with its options."""
+    """Checks a choice: a name, or a name with its options."""
     options = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
     if isinstance(value, str) or isinstance(options, dict):
         return value

@@ -1,7 +1,6 @@
-"""Engines as presets: their own names for our keys, their defaults, the version that is modelled.
+"""Presets: an engine's own option names for our keys, its defaults, and the version that is modelled.
 
-A preset sets the axes of the one scheduler there is. Here is vLLM, whose defaults depend on the memory of the
-GPU, or on there being none.
+The only preset is vLLM, whose defaults depend on the memory of the GPU, or on there being none.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ALIASES = {
     "scheduler_reserve_full_isl": "reserve_full_prompt",
     "max_num_active_seqs": "max_active",
 }
-"""vLLM's names. Its blocks include one that holds nothing: there is one page fewer."""
+"""vLLM's names of our keys. num_gpu_blocks includes one reserved block, so there is one page fewer."""
 
 DEVICE_MEMORY = "80GiB"
 CPU = "cpu"
@@ -36,10 +35,10 @@ SERVER_MEMORY = 70
 POLICIES = ("fcfs", "priority")
 
 
-def in_our_words(engine: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+def with_our_keys(engine: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
     """The engine section of a scenario with our keys (`own`) only, and the defaults of its preset.
 
-    Raises ValueError for a key given under both names, for a preset's name without it, and for blocks that
+    Raises ValueError for a key given under both names, for a preset's name without the preset, and for blocks that
     leave no page; UnknownKeyError for a key that is neither.
     """
     if "preset" not in engine:
@@ -61,12 +60,12 @@ def in_our_words(engine: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any
 
 
 def written(engine: Mapping[str, Any]) -> dict[str, str]:
-    """The preset's names that an engine section uses, each with ours."""
+    """The preset's names that an engine section uses, each with our key."""
     return {alias: name for alias, name in ALIASES.items() if alias in engine}
 
 
 def usable(blocks: object) -> int:
-    """Pages of an engine with so many blocks: all but the one that holds nothing."""
+    """The pages of an engine with this number of blocks: vLLM reserves one block."""
     try:
         return whole(2)(blocks) - 1
     except ValueError as error:
@@ -74,24 +73,24 @@ def usable(blocks: object) -> int:
 
 
 def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
-    """What vLLM's server does unless told otherwise.
+    """The defaults of vLLM's server.
 
-    A budget that is given is the most sequences there are by default; whole prompts make the default budget at least
-    as large as the longest of them.
+    The default number of slots is at most a given token budget; without chunked prefill the default token budget is
+    at least max_model_len.
     """
     found = {"version": VERSION, "page_size": 16, "prefix_cache": True, "async_scheduling": True, **sizes(engine)}
     if is_cpu(engine):
         found |= {"page_size": 128, "async_scheduling": False}
-    budget, longest = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
+    budget, max_model_len = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
     if budget:
         found["slots"] = min(found["slots"], budget)
-    if longest and engine.get("chunked") is False:
-        found["token_budget"] = max(found["token_budget"], longest)
+    if max_model_len and engine.get("chunked") is False:
+        found["token_budget"] = max(found["token_budget"], max_model_len)
     return found
 
 
 def count(value: object) -> int | None:
-    """A whole number from 1, None for what is none and for whoever checks it to refuse."""
+    """A whole number from 1; None for anything else, which the section's validator reports."""
     try:
         return whole(1)(value)
     except ValueError:
@@ -99,7 +98,7 @@ def count(value: object) -> int | None:
 
 
 def sizes(engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Slots and budget by the device: a CPU, or a GPU by its memory."""
+    """Slots and token budget by the device: a CPU, or a GPU by its memory."""
     if is_cpu(engine):
         return {"slots": 128, "token_budget": 2048}
     memory = engine.get("device_memory", DEVICE_MEMORY)
@@ -115,21 +114,21 @@ def is_cpu(engine: Mapping[str, Any]) -> bool:
     return str(engine.get("device", "")).lower() == CPU
 
 
-def starts(slots: int, budget: int, longest: int | None, chunked: bool) -> None:
-    """Raise ValueError, with vLLM's reason, for sizes with which it does not start."""
+def starts(slots: int, budget: int, max_model_len: int | None, chunked: bool) -> None:
+    """Raise ValueError, with vLLM's message, for sizes with which it does not start."""
     if budget < slots:
         raise ValueError(
             f"preset: vllm: max_num_batched_tokens ({budget}) must be greater than or equal to max_num_seqs ({slots})"
         )
-    if longest is not None and budget < longest and not chunked:
+    if max_model_len is not None and budget < max_model_len and not chunked:
         raise ValueError(
-            f"preset: vllm: max_num_batched_tokens ({budget}) is smaller than max_model_len ({longest}) without "
-            "chunked prefill, which limits sequences to max_num_batched_tokens"
+            f"preset: vllm: max_num_batched_tokens ({budget}) is smaller than max_model_len ({max_model_len}) "
+            "without chunked prefill, which limits sequences to max_num_batched_tokens"
         )
 
 
 def move_policy(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """A scenario in which the policy that vLLM takes among the options of its engine is the scenario's own.
+    """A scenario with the policy of a preset's engine options moved to the scenario's own key.
 
     Raises ValueError for a policy given twice, without the preset, or one that vLLM does not have.
     """

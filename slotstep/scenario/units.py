@@ -1,7 +1,6 @@
-"""Durations as people write them (`5ms`, `1.5s`) to and from nanoseconds, by decimal arithmetic; memory (`80GiB`).
+"""Durations (`5ms`, `1.5s`) as nanoseconds and back, in decimal arithmetic; amounts of memory (`80GiB`).
 
-A time is a whole number of nanoseconds; a cost coefficient may be a fraction of one. Knows nothing of
-scenarios or files.
+A time is a whole number of nanoseconds; a cost coefficient may be a fraction of one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What pydantic found wrong with a scenario, as one line that names the key and what would be right.
-
-Knows the shape of pydantic's errors and of the models, not what any key means.
-"""
+"""Validation errors of pydantic as one line that names the key, what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ from slotstep.scenario.fields import UnknownKeyError
 
 
 def complaint(error: ValidationError, model: type[BaseModel], spelling: Mapping[str, str]) -> str:
-    """The first problem in `error`, an unknown key before any other: `engine.slots: found ...`.
+    """The first problem in `error` as one line, unknown keys first: `engine.slots: found ...`.
 
-    `spelling` has the dotted keys that were given under another name, with that.
+    spelling  dotted keys that were given under another name, with that name
     """
     problem = min(error.errors(include_url=False), key=lambda found: found["type"] != "extra_forbidden")
     path = problem["loc"]
@@ -34,7 +31,7 @@ def complaint(error: ValidationError, model: type[BaseModel], spelling: Mapping[
 
 
 def expectation(problem: ErrorDetails, known: Sequence[str]) -> str:
-    """What was found and what was expected, for the kinds of error that pydantic finds itself."""
+    """What was found and what was expected, for the errors that pydantic raises itself."""
     if problem["type"] == "missing":
         return "missing"
     found = brief(problem["input"])
@@ -48,7 +45,7 @@ def expectation(problem: ErrorDetails, known: Sequence[str]) -> str:
 
 
 def unknown_key(section: Sequence[int | str], key: str, known: Iterable[str]) -> str:
-    """That `key` is not one of the `known` keys of `section`, and the nearest one or all of them."""
+    """The message for an unknown key of `section`, with the nearest known key or all of them."""
     known = list(known)
     nearest = difflib.get_close_matches(key, known, n=1)
     if nearest:

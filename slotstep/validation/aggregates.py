@@ -1,7 +1,7 @@
-"""Measured statistics without the requests behind them, by load, and the same statistics of a simulation of each.
+"""Published statistics by load, without requests, compared with simulations.
 
-A YAML file beside a scenario: what was different at each load, and a part of the summary that a run prints as JSON,
-with measured numbers in it. Prints nothing.
+They are in a YAML file beside a scenario: the settings of each load, and a part of a run's summary with measured
+numbers.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
-from slotstep.experiments.capacity.answer import transformed
-from slotstep.runs import build
+from slotstep.runs.loading import parse
+from slotstep.runs.resolution import with_transforms
+from slotstep.runs.simulation import run
 from slotstep.scenario import document
 from slotstep.scenario.fields import Label, Positive, Section, UnknownKeyError, number, sequence
-from slotstep.scenario.schema import Scenario, parse
+from slotstep.scenario.schema import Scenario
 from slotstep.scenario.units import exact
 from slotstep.scenario.validation_errors import complaint, dotted
 from traces.errors import BadInput, is_number
 
 Numbers = dict[str, Any]
-"""Numbers by key, as in a summary: some are mappings of numbers again."""
+"""Numbers by key, nested as in a summary."""
 
 AT_CLIENT = ("ttft_s", "e2e_s")
-"""Latencies that a client measures with its way to the engine in them, and a summary counts without."""
+"""Latencies that include the client delay when measured at the client; a summary excludes it."""
 COUNTS = ("n", "censored_share")
-"""Of a latency, what is no time."""
+"""Statistics of a latency that are not times."""
 SAMPLE = {
     "workload": {"requests": [{"prompt": 2, "output": 3}]},
     "engine": {"prefix_cache": True},
     "cost": {"unit": "1ns"},
     "objectives": {"e2e": "1s"},
 }
-"""A run whose summary has every number that a summary may have."""
+"""A scenario whose summary has every number that a summary can have."""
 
 CLOSED = "set: {clients.closed.clients: 8}"
 
 
 class Load(Section):
-    """What was measured at one load: `rate`, requests per second, and `set`, keys of the scenario, make it."""
+    """Statistics at one load, which is made by `rate`, requests per second, and by `set`, keys of the scenario."""
 
     name: Label | None = None
     rate: Positive | None = None
@@ -57,16 +58,16 @@ class Load(Section):
 
     @property
     def title(self) -> str:
-        """Its name, or else what makes it."""
+        """The name of the load, or else its settings."""
         made = [] if self.rate is None else [f"{self.rate:g} requests/s"]
         made += [f"{key}={document.brief(value)}" for key, value in self.set.items()]
         return self.name or ", ".join(made) or "the scenario as it is"
 
 
 class Aggregates(Section):
-    """Statistics by load; `set` holds of all loads.
+    """Statistics by load; `set` applies to all loads.
 
-    `measured_at`: whether TTFT and E2E count from sending at the client, or from the entry in the engine's queue.
+    measured_at  whether TTFT and E2E count from sending at the client, or from queue entry at the engine
     """
 
     source: Label | None = None
@@ -85,14 +86,14 @@ class Aggregates(Section):
 
 @dataclass(frozen=True)
 class Compared:
-    """One load: its title, and all that is known of it in plain values."""
+    """One load: its title, and the comparison as plain values."""
 
     name: str
     content: dict[str, Any]
 
 
 def checked(given: Mapping[Any, Any], like: Mapping[str, Any], path: tuple[str, ...]) -> Numbers:
-    """What is given, each value read as its key has it; raises ValueError for a key that a summary has not."""
+    """The given numbers, each read by the unit of its key. Raises ValueError for a key that is not in a summary."""
     if not given:
         where = f"{dotted(path)}: " if path else ""
         raise ValueError(f"{where}found nothing; expected keys such as {next(iter(like))}")
@@ -115,12 +116,12 @@ def checked(given: Mapping[Any, Any], like: Mapping[str, Any], path: tuple[str, 
 
 
 def is_time(path: Sequence[str]) -> bool:
-    """Whether a number of the summary is one of seconds: of a latency, or the makespan."""
+    """Whether a number of the summary is in seconds: of a latency, or the makespan."""
     return path[0].endswith("_s") and not path[0].endswith("_per_s") and path[-1] not in COUNTS
 
 
 def seconds(value: object) -> float:
-    """A time in seconds, from a bare number of them or from text with a unit."""
+    """A time in seconds, from a number of seconds or from text with a unit."""
     if isinstance(value, str):
         return float(exact(value)) / 1e9
     found = float(number(value, "a number of seconds, or text such as 5ms"))
@@ -131,19 +132,19 @@ def seconds(value: object) -> float:
 
 @cache
 def known() -> Numbers:
-    """The numbers of a summary, by their keys; tenants and replicas have names of their own."""
-    summary = parse(SAMPLE).run().summary
+    """The numbers of a summary by their keys, without tenants and replicas."""
+    summary = run(parse(SAMPLE)).summary
     return numbers({key: value for key, value in summary.items() if key not in ("seed", "tenants")})
 
 
 def numbers(content: Mapping[str, Any]) -> Numbers:
-    """What is a number, at any depth."""
+    """The entries that are numbers, at any depth."""
     nested = {key: numbers(value) if isinstance(value, Mapping) else value for key, value in content.items()}
     return {key: value for key, value in nested.items() if isinstance(value, dict) or is_number(value)}
 
 
 def read(path: Path) -> Aggregates:
-    """The statistics in a file. Raises BadInput, one line with file and key, for what is none."""
+    """The statistics in a file. Raises BadInput, one line with file and key, for an invalid file."""
     try:
         return Aggregates.model_validate(document.read(path))
     except ValidationError as error:
@@ -151,9 +152,11 @@ def read(path: Path) -> Aggregates:
 
 
 def runs(path: Path, scenario: Path, settings: Sequence[str] = ()) -> list[Compared]:
-    """Every load of a file of statistics beside a simulation of it.
+    """Every load of a file of statistics, compared with a simulation of it.
 
-    `settings` go before those of the file. Raises BadInput for what is wrong in either file.
+    settings  overrides that are applied before those of the file
+
+    Raises BadInput for an invalid statistics or scenario file.
     """
     given = read(path)
     loads = [(load, of_load(load, given, path, scenario, settings)) for load in given.loads]
@@ -167,7 +170,7 @@ def of_load(load: Load, given: Aggregates, path: Path, scenario: Path, settings:
     for more in (given.set, load.set):
         document.override_with(mapping, more)
     if load.rate is not None and isinstance(mapping.get("workload"), dict):
-        mapping["workload"] = transformed(mapping["workload"], [{"rate": load.rate}])
+        mapping["workload"] = with_transforms(mapping["workload"], [{"rate": load.rate}])
     of = f"{path}: {load.title}: {scenario}"
     loaded = parse(mapping, source=of, folder=scenario.parent, name=scenario.stem)
     if load.rate is not None and loaded.clients is not None and loaded.clients.closed is not None:
@@ -176,8 +179,8 @@ def of_load(load: Load, given: Aggregates, path: Path, scenario: Path, settings:
 
 
 def compared(load: Load, scenario: Scenario, at_client: bool) -> Compared:
-    """A load simulated, and its statistics on both sides."""
-    summary = build.run(scenario).summary
+    """A simulation of one load, compared with its statistics."""
+    summary = run(scenario).summary
     away = scenario.clients.delay / 1e9 if scenario.clients is not None and at_client else 0.0
     content = {
         "run": load.title,
@@ -188,9 +191,9 @@ def compared(load: Load, scenario: Scenario, at_client: bool) -> Compared:
 
 
 def side_by_side(truth: Numbers, summary: Mapping[str, Any], away: float, path: tuple[str, ...] = ()) -> Numbers:
-    """The measured numbers with the predicted ones and their relative errors, in the place of each.
+    """Each measured number with the predicted one and the relative error.
 
-    A number that the run has not is None, and so is an error over a measured 0.
+    A number that the run does not have is None, and so is an error relative to 0.
     """
     found: Numbers = {}
     for key, value in truth.items():

@@ -1,7 +1,6 @@
-"""A scenario's prediction put to the test on a real engine: what `slotstep validate --replay` runs.
+"""The experiment of `slotstep validate --replay`: a scenario predicted, replayed and compared on a real engine.
 
-From a scenario to what `calibrate.validate.experiment` needs: who sends, the scheduler, the tokens, and how much is
-measured.
+Prepares what `calibrate.validate.experiment` needs: clients, scheduler, prompts, and the plan of the measurement.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from calibrate.replay.prompts import prompts
 from calibrate.validate.experiment import Subject, Trial, trial
 from sim.request import Request
 from slotstep.runs import build, engine_replay
-from slotstep.runs.workload import Made
+from slotstep.runs.clients import clients, limited
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.runs.workload import load as load_workload
-from slotstep.scenario.clients import clients, limited
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
 SHORTEST = 128
-"""Positions that a sequence can have while measuring, at least: a shorter grid tells nothing of context."""
+"""Least positions of the longest measured sequence, so that the effect of context is measured."""
 
 
 def validate(
     scenario: Scenario,
     model: str,
     *,
-    workload: Made | None = None,
+    workload: LoadedWorkload | None = None,
     pacing: Pacing | None = None,
     tolerance: float | None = None,
     rounds: int = 4,
@@ -43,18 +42,21 @@ def validate(
     say: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> tuple[Trial, dict[str, Any]]:
-    """Calibrate on an engine, simulate and replay the scenario's requests there; what came out, and where it was.
+    """Calibrate on an engine, simulate and replay the scenario's requests there; the comparison, and the device.
 
-    By CPU time on a CPU and by the wall on a GPU, unless `pacing` says so. The busy time has to be within
-    `tolerance`: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine. Raises BadInput as `engine_replay`.
+    pacing     CPU time on a CPU and wall time on a GPU if not given
+    tolerance  allowed relative error of the busy time: 0.2 on a CPU, 0.03 on a GPU, 0.02 on the synthetic engine
+    options    engine options as in `engine_replay.opened`
+
+    Raises BadInput as `engine_replay`.
     """
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache:
         build.check_blocks(scenario, sent)
-    longest = longest_of(scenario, sent)
-    spare = scenario.engine.slots * -(-longest // scenario.engine.page_size)
-    with engine_replay.opened(scenario, model, sent, spare, longest, **options) as device:
+    max_model_len = max_model_len_of(scenario, sent)
+    spare = scenario.engine.slots * -(-max_model_len // scenario.engine.page_size)
+    with engine_replay.opened(scenario, model, sent, spare, max_model_len, **options) as device:
         clock: Pacing = pacing or ("cpu" if device.has_cpu_time else "wall")
         allowed = tolerance or (0.02 if model == engine_replay.SYNTHETIC else 0.2 if device.has_cpu_time else 0.03)
         subject = Subject(
@@ -83,14 +85,14 @@ def validate(
         return found, about | {"clock": clock}
 
 
-def longest_of(scenario: Scenario, sent: Sequence[Request]) -> int:
-    """The most positions of a sequence, in the replay and while measuring."""
+def max_model_len_of(scenario: Scenario, sent: Sequence[Request]) -> int:
+    """The longest sequence in positions, in the replay and in the measurement."""
     reaches = [engine_replay.reach(scenario, request) for request in sent]
     return max(SHORTEST, *reaches) + 34
 
 
 def plan_of(scenario: Scenario, sent: Sequence[Request], rounds: int, seconds: float, clock: Pacing) -> Plan:
-    """Steps as they will come: batches up to the slots, chunks up to the longest prompt or the budget."""
+    """A measurement plan that covers the expected steps: batches up to the slots, chunks up to the longest prompt."""
     slots, prompt = scenario.engine.slots, max((request.prompt for request in sent), default=1)
     tokens = max(8, min(scenario.engine.token_budget, prompt + slots))
     return Plan(

@@ -1,13 +1,12 @@
-"""Measured runs beside the scenario that is to be like them: read, and ready to be simulated at any cost.
+"""Measured runs, read beside a scenario, and ready to be simulated with any step cost.
 
-Every run in the files is a run of its own: it takes the place of the scenario's workload, which keeps its transforms.
-Fits and compares nothing.
+Each run in the files takes the place of the scenario's workload, whose transforms are kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from slotstep.runs import build
-from slotstep.runs.workload import AUTO, Made, load
+from slotstep.runs import simulation
+from slotstep.runs.loading import parse, read_from
+from slotstep.runs.workload import LoadedWorkload, load
 from slotstep.scenario import document
-from slotstep.scenario.clients import Crowd
-from slotstep.scenario.schema import Scenario, parse, read_from
+from slotstep.scenario.clients import Clients
+from slotstep.scenario.schema import Scenario
+from slotstep.scenario.workload import AUTO
 from slotstep.validation import repeated_prompts
 from traces.errors import BadInput
 from traces.reading import registry, step_logs
 
 if TYPE_CHECKING:
-    from calibrate.fit.measured_run import Cell
+    from calibrate.fit.measured_run import MeasuredRun
     from sim.cost.forms import Curve
     from sim.log.events import EventLog
     from sim.request import Nanoseconds
@@ -37,17 +38,17 @@ TABLE = re.compile(r"\.(csv|jsonl?|parquet)(\.gz|\.zst)?$")
 
 @dataclass(frozen=True)
 class Run:
-    """One measured run: the scenario on its requests, and what was measured, a row per request.
+    """One measured run: the scenario on its requests, and the measurements, a row per request.
 
-    `frame` has the columns of `traces.reading.table` measurements, and the lengths of the replayed requests where
-    they are. `prompts`: how many prompts the client sent in turn, if that was said; else `period`: after how many
-    requests their lengths repeat, if they do and the engine caches prefixes. `cost`: in the place of the scenario's,
-    if given.
+    frame    the columns of `traces.reading.table` measurements, and the lengths of replayed requests where known
+    prompts  how many prompts the client sent in turn, if that was stated
+    period   after how many requests prompt lengths repeat, if they do and the engine caches prefixes
+    cost     step cost in place of the scenario's
     """
 
     name: str
     scenario: Scenario
-    made: Made
+    made: LoadedWorkload
     frame: pd.DataFrame
     prompts: int | None = None
     period: int | None = None
@@ -55,30 +56,30 @@ class Run:
 
     @property
     def at_client(self) -> bool:
-        """Whether latencies count from sending, at the client; else from the entry in the engine's queue."""
+        """Whether latencies count from sending at the client; else from queue entry at the engine."""
         return "queued_ns" not in self.frame or bool(self.frame["queued_ns"].isna().all())
 
     @property
     def delay(self) -> Nanoseconds:
-        """The scenario's way from client to engine, ns."""
+        """The scenario's delay between client and engine, ns."""
         return self.scenario.clients.delay if self.scenario.clients is not None else 0
 
     def at(self, cost: Curve, delay: Nanoseconds) -> Run:
-        """The run at this cost, from this distance."""
+        """The run with this step cost and client delay."""
         return replace(self, cost=cost, scenario=at_distance(self.scenario, delay))
 
     def result(self, first: int | None = None) -> Result:
-        """The simulated run, of the first requests only if so many are given."""
+        """The simulated run, of the first requests only if `first` is given."""
         made = self.made if first is None else replace(self.made, requests=self.made.requests[:first])
-        return build.run(self.scenario, made, price=self.cost)
+        return simulation.run(self.scenario, workload=made, price=self.cost)
 
     def simulate(self, cost: Curve, delay: Nanoseconds, first: int) -> Sequence[EventLog]:
         """The logs of a simulated run, one a replica."""
         return self.at(cost, delay).result(first).logs
 
-    def cell(self) -> Cell:
-        """The run as `calibrate` takes it: who ended well, by arrival. Raises BadInput if nobody did."""
-        from calibrate.fit.measured_run import Cell
+    def for_fit(self) -> MeasuredRun:
+        """The successful requests by arrival, in the form that fits take. Raises BadInput if there are none."""
+        from calibrate.fit.measured_run import MeasuredRun
 
         frame = self.frame[(self.frame["status"] == "ok") & self.frame["e2e_s"].notna()]
         frame = frame[frame["replayed"]].sort_values("rank", kind="stable")
@@ -92,26 +93,27 @@ class Run:
             "output",
             *(name for name in ("ttft_s", "tpot_s", "e2e_s") if name in frame),
         ]
-        return Cell(
+        return MeasuredRun(
             self.name, frame[columns].reset_index(drop=True), len(self.made.requests), self.simulate, self.at_client
         )
 
 
 def at_distance(scenario: Scenario, delay: Nanoseconds) -> Scenario:
-    """The scenario with its clients so far away, ns."""
+    """The scenario with this client delay, ns."""
     if scenario.clients is None and not delay:
         return scenario
-    crowd = Crowd.model_construct(delay=delay) if scenario.clients is None else scenario.clients
-    return scenario.model_copy(update={"clients": crowd.model_copy(update={"delay": delay})})
+    clients = Clients.model_construct(delay=delay) if scenario.clients is None else scenario.clients
+    return scenario.model_copy(update={"clients": clients.model_copy(update={"delay": delay})})
 
 
 def runs(
     files: Sequence[Path], scenario: Path, settings: Sequence[str] = (), prompts: int | None = None
 ) -> list[Run]:
-    """The measured runs in these files, named by file, and by run where a file has several.
+    """The measured runs in these files, named by file, and by run if a file has several.
 
-    `prompts`: the client of each run sent so many prompts in turn. Raises BadInput for a file without measurements,
-    for one that is given twice, and as `repeating.repeated`.
+    prompts  the client of each run sent this many prompts in turn
+
+    Raises BadInput for a file without measurements, for a repeated file, and as `repeated_prompts.repeated`.
     """
     places = [file.absolute() for file in files]
     twice = next((file for file, place in zip(files, places, strict=True) if places.count(place) > 1), None)
@@ -125,7 +127,7 @@ def runs(
 
 
 def names(files: Sequence[Path]) -> list[str]:
-    """What to call the runs of each file: its name without endings, after its folders where that is not enough."""
+    """The names of the files' runs: the file name without endings, with its folder if it is ambiguous."""
     found = [re.sub(r"(\.(trace|csv|jsonl?|parquet|gz|zst))+$", "", file.name) for file in files]
     return [
         name if found.count(name) == 1 else f"{file.absolute().parent.name}/{name}"
@@ -134,7 +136,7 @@ def names(files: Sequence[Path]) -> list[str]:
 
 
 def logs_beside(files: Sequence[Path]) -> list[Path]:
-    """The logs of steps that lie beside these files."""
+    """The step logs in the folders of these files."""
     given = {file.absolute() for file in files}
     folders = dict.fromkeys(file.parent for file in sorted(given))
     beside = [file for folder in folders for file in sorted(folder.iterdir()) if TABLE.search(file.name)]
@@ -161,29 +163,39 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], pr
         title, period, table = called if name is None else f"{called}/{name}", None, prepared(frame, made)
         if prompts is not None:
             made = repeated_prompts.repeated(title, made, table, prompts, loaded.engine)
-        elif loaded.engine.prefix_cache and not repeated_prompts.tells_content(made):
+        elif loaded.engine.prefix_cache and not repeated_prompts.has_content(made):
             period = repeated_prompts.period(repeated_prompts.lengths(table.sort_values("sent_s", kind="stable")))
-        yield Run(title, forgetful(loaded, made), made, table, prompts, period)
+        yield Run(title, without_unused_cache(loaded, made), made, table, prompts, period)
 
 
 def remarks(runs: Sequence[Run]) -> list[str]:
-    """What the readers of these runs changed, left out or doubt, each line once."""
+    """The remarks of the readers of these runs, each once."""
     return list(dict.fromkeys(line for run in runs for line in run.made.remarks))
 
 
-def forgetful(scenario: Scenario, made: Made) -> Scenario:
-    """The scenario without a prefix cache, if no request says what its prompt holds: nothing could ever be found."""
+def hints(runs: Iterable[Run]) -> Iterator[str]:
+    """A line for each run whose prompt lengths repeat although `--prompts` was not given."""
+    for run in runs:
+        if run.period is not None:
+            yield (
+                f"{run.name}: the lengths of prompts repeat after {run.period} requests; if these are the same "
+                f"prompts, sent in turn, say --prompts {run.period}: the engine's prefix cache found them"
+            )
+
+
+def without_unused_cache(scenario: Scenario, made: LoadedWorkload) -> Scenario:
+    """The scenario without a prefix cache, if the content of prompts is unknown."""
     engine_section = scenario.engine
     if not engine_section.prefix_cache or engine_section.warm is not None:
         return scenario
-    if repeated_prompts.tells_content(made):
+    if repeated_prompts.has_content(made):
         return scenario
     off: dict[str, Any] = {"prefix_cache": False, "share": None, "model": None, "positions": None}
     return scenario.model_copy(update={"engine": engine_section.model_copy(update=off)})
 
 
-def prepared(frame: pd.DataFrame, made: Made) -> pd.DataFrame:
-    """The measurements with lengths and place of the requests that are replayed, and when each was sent, s."""
+def prepared(frame: pd.DataFrame, made: LoadedWorkload) -> pd.DataFrame:
+    """The measurements with the lengths and positions of replayed requests, and when each was sent, s."""
     asked = made.requests
     ids = [request.id for request in asked]
     place = pd.Series(np.arange(len(asked)), index=ids)

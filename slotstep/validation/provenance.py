@@ -1,4 +1,4 @@
-"""What a user says of the device and the model that a fit is of, and the profile made of both. Fits nothing."""
+"""The provenance of a profile: what the user states about device and model, and the profile made of a fit."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ GIVEN = (
     "licence",
     "date",
 )
-"""Keys of a profile that only whoever measured can say."""
+"""Keys of a profile that the user states."""
 
 OF_A_PROFILE = ("device", "memory", "model", "dtype", "tensor_parallel", "page_size", "licence")
-"""Of these, what still holds of a profile some of whose terms are fitted anew."""
+"""Those of them that are kept when some terms of a profile are refitted."""
 
 
-def said(settings: Sequence[str], out: Path | None, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The KEY=VALUE of `--about` as a mapping; with a profile to write, everything it needs has to be there.
+def stated(settings: Sequence[str], out: Path | None, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The KEY=VALUE of `--about` as a mapping.
 
-    `known`: the content of a profile, which says OF_A_PROFILE where nobody says otherwise.
+    out    the profile to write: then all NEEDED keys have to be there
+    known  the content of a profile whose OF_A_PROFILE keys are the defaults
 
-    Raises BadInput for a key that is not the user's to say and for one that is missing.
+    Raises BadInput for a key that a user cannot set, and for a missing one.
     """
     about = {key: copy.deepcopy(value) for key in OF_A_PROFILE if (value := (known or {}).get(key)) is not None}
     try:
@@ -67,15 +68,15 @@ def value_at(about: Mapping[str, Any], key: str) -> Any:
 
 
 def coefficients(cost: Curve) -> dict[str, float]:
-    """A curve's coefficients that are not 0, ns, to six digits: the rest is noise."""
+    """The nonzero coefficients of a curve, ns, to six significant digits."""
     values = {each.name: getattr(cost, each.name) for each in fields(cost) if each.init}
     return {name: float(f"{value:.6g}") for name, value in values.items() if isinstance(value, float) and value}
 
 
 def profile(cost: Curve, about: Mapping[str, Any], name: str, **found: Any) -> Profile:
-    """The profile of a fitted curve; `found` are the keys that the fit itself can say.
+    """The profile of a fitted curve; `found` are the keys that come from the fit.
 
-    Raises BadInput for what the user said of it that a profile does not take.
+    Raises BadInput for invalid provenance.
     """
     from calibrate.profiles import profile as profiles
     from calibrate.profiles.schema import coefficients as content

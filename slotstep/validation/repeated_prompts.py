@@ -1,12 +1,10 @@
-"""Prompts that a client sends again and again, in turn: request n of a run has prompt n modulo so many.
+"""Clients that send a fixed set of prompts in turn: request n of a run has prompt n modulo their number.
 
-A measured run tells the lengths of prompts, not what they say; where they repeat, an engine that caches prefixes
-computed each prompt once for as long as its pages lasted. Knows no file format.
+Measured runs have the lengths of prompts but not their content; where prompts repeat, a prefix cache finds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,39 +12,38 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from slotstep.runs.workload import Made
+from slotstep.runs.workload import LoadedWorkload
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from slotstep.scenario.engine import Engine
-    from slotstep.validation.measured_runs import Run
 
 Floats = NDArray[np.float64]
 
 ALIKE = 0.9
-"""The least share of prompts as long as the one so many places before. It need not be all: clients count tokens
-of texts that they send with small differences."""
+"""Least share of prompts as long as the one a period before; below 1 because clients count tokens inexactly."""
 LOOKED = 5000
 FEWEST = 40
-"""Requests that a period is looked for in, at most and at least."""
+"""Most and fewest requests in which a period is searched."""
 BY_CHANCE = 0.3
-"""Where more pairs of prompts than this are of one length, lengths say nothing of what is in them."""
+"""Share of pairs of equal length above which equal lengths do not imply equal prompts."""
 
 
-def repeated(name: str, made: Made, frame: pd.DataFrame, prompts: int, engine: Engine) -> Made:
-    """The requests of a run whose client sent so many prompts in turn, each with the content that it then has.
+def repeated(name: str, made: LoadedWorkload, frame: pd.DataFrame, prompts: int, engine: Engine) -> LoadedWorkload:
+    """The requests of a run whose client sent `prompts` prompts in turn, with the content that follows from it.
 
-    `frame` has all requests that were measured, with `id`, `sent_s` and `prompt`: those that cannot be replayed were
-    sent in their turn too. Raises BadInput, beginning with `name`, where the content is known already, where no
-    cache could find it, and where lengths do not repeat.
+    frame  all measured requests, also those that cannot be replayed: `id`, `sent_s` and `prompt`
+
+    Raises BadInput, beginning with `name`, if the content is known already, if the engine has no shared prefix cache,
+    and if lengths do not repeat.
     """
     said = f"{name}: --prompts {prompts}"
     if not engine.prefix_cache or engine.share == "none":
         raise BadInput(f"{said} needs an engine with prefix_cache: true, and share: tenant or all")
-    if tells_content(made):
+    if has_content(made):
         raise BadInput(f"{said}: the requests say what their prompts hold; expected lengths alone")
     order = frame.sort_values("sent_s", kind="stable")
-    share = alike(lengths(order), prompts)
+    share = share_of_repeats(lengths(order), prompts)
     if share < ALIKE:
         raise BadInput(
             f"{said}: {share:.0%} of the prompts are as long as the one {prompts} places before; "
@@ -68,8 +65,8 @@ def repeated(name: str, made: Made, frame: pd.DataFrame, prompts: int, engine: E
     return replace(made, requests=told)
 
 
-def tells_content(made: Made) -> bool:
-    """Whether any request says what its prompt holds."""
+def has_content(made: LoadedWorkload) -> bool:
+    """Whether any request has the content of its prompt."""
     return any(request.tokens is not None or request.blocks for request in made.requests)
 
 
@@ -78,27 +75,19 @@ def lengths(frame: pd.DataFrame) -> Floats:
     return frame["prompt"].to_numpy(np.float64, na_value=np.nan)
 
 
-def alike(found: Floats, period: int) -> float:
-    """The share of known lengths that are those of `period` places before; 1 if there are none to compare."""
+def share_of_repeats(found: Floats, period: int) -> float:
+    """The share of known lengths that equal those `period` places before; 1 if there are none."""
     before, after = found[:-period], found[period:]
     known = ~np.isnan(before) & ~np.isnan(after)
     return float((before[known] == after[known]).mean()) if known.any() else 1.0
 
 
 def period(found: Floats) -> int | None:
-    """The fewest requests after which lengths repeat, None if they do not, or would by chance."""
+    """The smallest period of the lengths; None if they do not repeat, or might by chance."""
     found = found[:LOOKED]
     counts = pd.Series(found).value_counts(normalize=True)
-    if len(found) < FEWEST or float((counts**2).sum()) > BY_CHANCE or alike(found, 1) >= ALIKE:
+    if len(found) < FEWEST or float((counts**2).sum()) > BY_CHANCE or share_of_repeats(found, 1) >= ALIKE:
         return None
-    return next((length for length in range(2, len(found) // 2 + 1) if alike(found, length) >= ALIKE), None)
-
-
-def hints(runs: Iterable[Run]) -> Iterator[str]:
-    """A line for each run whose lengths say that its prompts came again, which nobody has said."""
-    for run in runs:
-        if run.period is not None:
-            yield (
-                f"{run.name}: the lengths of prompts repeat after {run.period} requests; if these are the same "
-                f"prompts, sent in turn, say --prompts {run.period}: the engine's prefix cache found them"
-            )
+    return next(
+        (length for length in range(2, len(found) // 2 + 1) if share_of_repeats(found, length) >= ALIKE), None
+    )

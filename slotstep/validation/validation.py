@@ -1,4 +1,4 @@
-"""Measured runs and their simulation as two frames of one form, compared by `calibrate.validate.compare`."""
+"""Measured and simulated runs as frames of one form, compared by `calibrate.validate.compare`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ LATENCIES = ("ttft_s", "tpot_s", "e2e_s", "wait_s")
 
 
 @dataclass(frozen=True)
-class Held:
-    """A run beside its prediction: `pairs` and `series` of `calibrate.validate.compare`, and all in plain values."""
+class ComparedRun:
+    """A run compared with its prediction: `pairs` and `series` of `calibrate.validate.compare`, and all as plain
+    values.
+    """
 
     name: str
     pairs: pd.DataFrame
@@ -32,8 +34,8 @@ class Held:
     content: dict[str, Any]
 
 
-def held(run: Run) -> Held:
-    """The prediction of a run by its scenario, held against what was measured."""
+def compared_run(run: Run) -> ComparedRun:
+    """The simulation of a run compared with its measurements."""
     result = run.result()
     measured, predicted = as_measured(run), as_predicted(run, result)
     pairs = compare.both(measured, predicted)
@@ -50,14 +52,14 @@ def held(run: Run) -> Held:
         },
         "metrics": compare.errors(pairs) | ({"itl_s": itl(run, result, gaps["tokens"])} if gaps["tokens"] else {}),
         "gaps_between": {what: len(names) for what, names in gaps.items()},
-        **compare.pace(measured, predicted),
+        **compare.throughput(measured, predicted),
         "by_load": compare.by_load(pairs),
     }
-    return Held(run.name, pairs, compare.series(measured, predicted), content)
+    return ComparedRun(run.name, pairs, compare.series(measured, predicted), content)
 
 
 def as_measured(run: Run) -> pd.DataFrame:
-    """What was measured in the columns of `calibrate.validate.compare`: of the requests that are replayed."""
+    """The measurements of the replayed requests in the columns of `calibrate.validate.compare`."""
     frame = run.frame[run.frame["replayed"]].sort_values("rank", kind="stable")
     well = (frame["status"] == "ok") & frame["e2e_s"].notna()
     known = {name: frame[name] for name in LATENCIES if name in frame}
@@ -76,7 +78,7 @@ def as_measured(run: Run) -> pd.DataFrame:
 
 
 def as_predicted(run: Run, result: Result) -> pd.DataFrame:
-    """What was simulated in the same columns, with latencies as they would have been measured."""
+    """The simulated requests in the same columns, latencies as a client would measure them."""
     frame = result.requests
     away = run.delay / 1e9 if run.at_client else 0.0
     sent = frame["queued_ns"].to_numpy(np.float64, na_value=np.nan) / 1e9 - away
@@ -96,7 +98,7 @@ def as_predicted(run: Run, result: Result) -> pd.DataFrame:
 
 
 def gaps_between(run: Run, ids: pd.Series[str]) -> dict[str, list[str]]:
-    """Of these requests, those whose measured gaps are between tokens, and those whose are between chunks of them.
+    """Of these requests, those with a gap for each token (`tokens`), and those with fewer gaps (`chunks`).
 
     A client that gets several tokens at once has fewer gaps than tokens after the first.
     """
@@ -111,7 +113,7 @@ def gaps_between(run: Run, ids: pd.Series[str]) -> dict[str, list[str]]:
 
 
 def itl(run: Run, result: Result, ids: Sequence[str]) -> dict[str, Any]:
-    """The gaps between tokens of these requests, pooled, in both runs."""
+    """The pooled inter-token latencies of these requests, measured and simulated."""
     chosen = set(ids)
     known = run.frame.loc[run.frame["id"].isin(chosen), "itl_s"]
     injected = injected_requests([RequestRecords(log) for log in result.logs], result.service_log)

@@ -1,1 +1,1 @@
-"""Watching a running engine: its metrics page asked again and again, and what its counters say exactly."""
+"""Monitoring of a running engine: polls its metrics page and derives exact numbers from its counters."""

@@ -1,4 +1,4 @@
-"""The derived numbers as gauges of our own, for Prometheus to read and Grafana to plot."""
+"""Publishes the derived numbers as Prometheus gauges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = (TOKENS, STEPS, ANSWERED, SEGMENT)
 
 
 class Exporter:
-    """Gauges with what was observed last, served at `address` (`:9100`, `127.0.0.1:9100`; port 0: any free one)."""
+    """Gauges of the last observation, served at `address` (`:9100`, `127.0.0.1:9100`; port 0: any free one)."""
 
     def __init__(self, address: str) -> None:
         host, colon, port = address.rpartition(":")
@@ -30,11 +30,11 @@ class Exporter:
 
     @property
     def port(self) -> int:
-        """The port that it serves."""
+        """The port that is served."""
         return int(self.server.server_port)
 
     def show(self, seen: Observation) -> None:
-        """Publish an observation; a window without a step has no value."""
+        """Publish an observation; a window without steps is NaN."""
         self.answered.set(seen.problem is None)
         self.segment.set(seen.segment)
         windows = {
@@ -49,7 +49,7 @@ class Exporter:
                 self.steps.labels(window).set(0)
             else:
                 self.tokens.labels(window).set(share)
-                self.steps.labels(window).set(span.plain()["steps"])
+                self.steps.labels(window).set(span.as_dict()["steps"])
 
     def close(self) -> None:
         """Stop serving."""

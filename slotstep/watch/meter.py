@@ -1,8 +1,8 @@
-"""From readings to what happened between them, exactly: differences of counters, per interval and since the start.
+"""Differences of counters between readings, per interval and since the start.
 
-A counter that has fallen, or that began anew, is a restart: a new segment, whose counters count from 0. A reading
-that lacks what tokens per slot-step need is named and waited over: the next whole one says what has happened since
-the last whole one. Pure: the time is an argument.
+A counter that has decreased or was created anew means a restart: a new segment, whose counters count from 0. A
+reading without the counters of tokens per slot-step is reported and skipped: the next complete one covers the time
+since the last complete one. The time is an argument.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Growth = dict[str, int]
 
 @dataclass(frozen=True)
 class Span:
-    """What the counters gained over some time: by name, and in slot-steps."""
+    """The growth of the counters over some time: by name, and in slot-steps."""
 
     seconds: float | None
     gained: Mapping[str, int]
@@ -38,12 +38,12 @@ class Span:
 
     @property
     def hit_rate(self) -> float | None:
-        """Share of the tokens looked up in the prefix cache that were found; None if none were or it is not known."""
+        """The prefix cache hit rate in tokens; None without queries or if it is unknown."""
         queries, hits = self.gained.get(names.QUERIES), self.gained.get(names.HITS)
         return hits / queries if queries and hits is not None else None
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
+    def as_dict(self) -> dict[str, Any]:
+        """As a JSON object."""
         return {
             "seconds": self.seconds,
             "tokens": self.gained[names.GENERATION],
@@ -58,10 +58,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Observation:
-    """One reading: the interval since the last whole one, the time since watching began, the engine's whole life.
+    """One reading: the interval since the last complete one, since the start, and over the engine's lifetime.
 
-    A span is None where it cannot be told. `sampled` is what the gauges said at this moment. `problem`: why
-    there are no new counters; `missing`: metrics that the page does not have.
+    Spans are None where unknown.
+
+    sampled  the gauges at this moment
+    missing  metrics that the page does not have
+    problem  why there are no new counters
     """
 
     at: float
@@ -73,13 +76,13 @@ class Observation:
     missing: tuple[str, ...] = ()
     problem: str | None = None
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
+    def as_dict(self) -> dict[str, Any]:
+        """As a JSON object."""
         spans = {"interval": self.interval, "since_start": self.since_start, "engine_lifetime": self.engine_lifetime}
         return {
             "at": self.at,
             "segment": self.segment,
-            **{name: span and span.plain() for name, span in spans.items()},
+            **{name: span and span.as_dict() for name, span in spans.items()},
             "sampled": dict(self.sampled),
             "missing": list(self.missing),
             "problem": self.problem,
@@ -87,23 +90,23 @@ class Observation:
 
 
 class Meter:
-    """Feed it readings in order; `slots` are those of each engine behind the page."""
+    """Processes readings in order; `slots` are those of each engine behind the page."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.segment = 1
         self.last: dict[str, dict[str, int]] = {}
-        self.born: Mapping[str, float] = {}
+        self.created: Mapping[str, float] = {}
         self.total: Growth = {}
         self.began: float | None = None
         self.whole_at = 0.0
 
     def silent(self, at: float, problem: str) -> Observation:
-        """There was no answer."""
+        """The observation if there was no answer."""
         return Observation(at, self.segment, since_start=self._since_start(self.whole_at), problem=problem)
 
     def feed(self, reading: Reading, at: float) -> Observation:
-        """What a reading says beside those before it."""
+        """The observation of a reading."""
         sampled = samples(reading)
         lacking = self._lacking(reading)
         if lacking:
@@ -127,7 +130,7 @@ class Meter:
         self.whole_at = at
         for name, engines in reading.counters.items():
             self.last.setdefault(name, {}).update(engines)
-        self.born = {**self.born, **reading.born}
+        self.created = {**self.created, **reading.created}
         life = {name: sum(engines.values()) for name, engines in reading.counters.items()}
         return Observation(
             at,
@@ -145,7 +148,7 @@ class Meter:
         return Span(at - self.began, dict(self.total), self.slots)
 
     def _lacking(self, reading: Reading) -> str | None:
-        """What tokens per slot-step need and this reading has not."""
+        """Why tokens per slot-step cannot be computed from this reading; None if they can."""
         absent = [name for name in CORE if name not in reading.counters]
         if absent:
             return f"{' and '.join(absent)} not in the answer"
@@ -158,16 +161,16 @@ class Meter:
         return None
 
     def _restarted(self, reading: Reading) -> bool:
-        """Whether any counter has fallen, or began at another time than before."""
+        """Whether any counter has decreased or was created at another time than before."""
         fell = any(
             value < self.last.get(name, {}).get(engine, 0)
             for name, engines in reading.counters.items()
             for engine, value in engines.items()
         )
-        return fell or any(self.born.get(key, value) != value for key, value in reading.born.items())
+        return fell or any(self.created.get(key, value) != value for key, value in reading.created.items())
 
     def _gained(self, reading: Reading) -> Growth:
-        """The growth of each counter; one that is seen for the first time begins here."""
+        """The growth of each counter; one that is seen for the first time starts here."""
         return {
             name: sum(value - self.last.get(name, {}).get(engine, value) for engine, value in engines.items())
             for name, engines in reading.counters.items()
@@ -175,7 +178,7 @@ class Meter:
 
 
 def samples(reading: Reading) -> dict[str, Any]:
-    """What the gauges of a reading say, None for what it has not: true at its moment, not over an interval."""
+    """The gauges of a reading, None for missing ones: values of a moment, not of an interval."""
     usage = reading.gauges.get(names.CACHE_USAGE)
     return {
         "running": reading.gauges.get(names.RUNNING),

@@ -1,7 +1,4 @@
-"""What a metrics page says, by the names of `reports.exports.engine_metrics`; what it does not say is named.
-
-Nothing is guessed: a metric that is not there has no value.
-"""
+"""Parses a metrics page by the names of `reports.exports.engine_metrics`; missing metrics are listed."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ CREATED = names.GENERATION.removesuffix("_total") + "_created"
 
 @dataclass(frozen=True)
 class Reading:
-    """One page: counters by name and engine, gauges added up over engines, pages, and names that are missing.
+    """One page: counters by name and engine, gauges summed over engines, pages, and missing names.
 
-    `born`: whatever the page says of when its counters began.
+    created  creation times of the counters, as far as the page has them
     """
 
     counters: Mapping[str, Mapping[str, int]]
@@ -31,14 +28,14 @@ class Reading:
     waiting: Mapping[str, float]
     pages: int | None
     missing: tuple[str, ...]
-    born: Mapping[str, float] = field(default_factory=dict)
+    created: Mapping[str, float] = field(default_factory=dict)
 
 
 def parse(text: str, model: str | None = None) -> Reading:
     """The reading of a page's text, of one model if several are served.
 
-    Raises NoAnswerError for text that is no metrics page or breaks off, ValueError for several models without one
-    being chosen, or for a model that is not served.
+    Raises NoAnswerError for text that is not a complete metrics page; ValueError for several models without `model`,
+    and for a model that is not served.
     """
     if not text.strip():
         raise NoAnswerError("the answer is empty")
@@ -73,8 +70,8 @@ def parse(text: str, model: str | None = None) -> Reading:
     known = blocks and all(block.isdecimal() for block in blocks)
     asked = (*names.COUNTERS, *names.GAUGES, names.CACHE_CONFIG)
     missing = [name for name in asked if name not in chosen and not (name == names.CACHE_CONFIG and known)]
-    born = {_key(name, labels): value for name in (STARTED, CREATED) for labels, value in samples.get(name, ())}
-    return Reading(counters, gauges, waiting, sum(map(int, blocks)) if known else None, tuple(missing), born)
+    created = {_key(name, labels): value for name in (STARTED, CREATED) for labels, value in samples.get(name, ())}
+    return Reading(counters, gauges, waiting, sum(map(int, blocks)) if known else None, tuple(missing), created)
 
 
 Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]

@@ -1,4 +1,4 @@
-"""One answer of a metrics page, whole, in time, or a reason why not. Knows nothing of metrics."""
+"""Fetches a metrics page completely and in time, or raises the reason why not."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ACCEPT = "text/plain;version=0.0.4"
 
 
 class NoAnswerError(Exception):
-    """There was no whole answer: its text says why."""
+    """There was no complete answer; the message has the reason."""
 
 
 def address(url: str) -> str:
-    """The page's URL: `http://` and `/metrics` are added where they are left out. Raises ValueError for no URL."""
+    """The page's URL: `http://` and `/metrics` are added where missing. Raises ValueError for an invalid URL."""
     full = url if "://" in url else f"http://{url}"
     parts = urlsplit(full)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -27,7 +27,7 @@ def address(url: str) -> str:
 
 
 def fetch(url: str, seconds: float) -> str:
-    """The text of the page, if it is whole within `seconds` altogether. Raises NoAnswerError."""
+    """The text of the page, complete within `seconds`. Raises NoAnswerError."""
     until = time.monotonic() + seconds
     request = urllib.request.Request(url, headers={"Accept": ACCEPT})
     pieces: list[bytes] = []

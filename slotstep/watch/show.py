@@ -35,8 +35,8 @@ COLUMNS = (
 
 
 def row(seen: Observation) -> dict[str, Any]:
-    """The columns of an observation; the empty text where there is nothing."""
-    interval = seen.interval.plain() if seen.interval else {}
+    """The columns of an observation; empty text for missing values."""
+    interval = seen.interval.as_dict() if seen.interval else {}
     found = {name: interval.get(name) for name in COLUMNS}
     found |= {
         "time": clock(seen.at, "%Y-%m-%dT%H:%M:%S.%f%z"),
@@ -51,7 +51,7 @@ def row(seen: Observation) -> dict[str, Any]:
 
 
 def line(seen: Observation) -> str:
-    """An observation in a line, for output that is no terminal."""
+    """An observation as a line, for output that is not a terminal."""
     parts = [clock(seen.at, "%H:%M:%S")]
     if seen.problem:
         parts.append(printable(seen.problem))
@@ -68,22 +68,22 @@ def line(seen: Observation) -> str:
 
 
 def spans(seen: Observation) -> Mapping[str, Span | None]:
-    """The spans by the words for them."""
+    """The spans by their labels."""
     return {"interval": seen.interval, "since start": seen.since_start, "engine's life": seen.engine_lifetime}
 
 
 def words(span: Span) -> str:
     """`0.734 tokens per slot-step (1,234 tokens, 21 steps in 5.00 s)`."""
     share = span.tokens_per_slot_step
-    told = span.plain()
+    told = span.as_dict()
     within = f" in {significant(span.seconds)} s" if span.seconds is not None else ""
     rate = "no step" if share is None else f"{share:.4f} tokens per slot-step"
     return f"{rate} ({told['tokens']:,} tokens, {told['steps']:,} steps{within})"
 
 
 def events(span: Span) -> str:
-    """Preemptions and the hit rate of the prefix cache over a span, as far as they are known."""
-    told = span.plain()
+    """Preemptions and the prefix cache hit rate over a span, where known."""
+    told = span.as_dict()
     parts = [] if told["preemptions"] is None else [f"{told['preemptions']:,} preemptions"]
     if told["prefix_hit_rate"] is not None:
         parts.append(f"prefix hits {percent(told['prefix_hit_rate'])}")
@@ -91,7 +91,7 @@ def events(span: Span) -> str:
 
 
 def sampled(found: Mapping[str, Any]) -> str:
-    """What the gauges said."""
+    """The gauges as text."""
     parts = [f"{found[name]:g} {name}" for name in ("running", "waiting") if found.get(name) is not None]
     reasons = found.get("waiting_by_reason")
     if reasons:
@@ -105,13 +105,13 @@ def sampled(found: Mapping[str, Any]) -> str:
 
 
 def screen(url: str, seen: Observation) -> Group:
-    """What a terminal shows while it watches."""
+    """The table for a terminal."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for head in ("", "tokens per slot-step", "tokens", "steps", "preemptions", "prefix hits", "seconds"):
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)
     for name, span in spans(seen).items():
         if span:
-            told = span.plain()
+            told = span.as_dict()
             table.add_row(
                 name,
                 "-" if span.tokens_per_slot_step is None else f"{span.tokens_per_slot_step:.6f}",

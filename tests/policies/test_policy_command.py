@@ -1,5 +1,6 @@
 """`slotstep policies` lists the whole registry, for people and for programs."""
 
+import inspect
 import json
 import re
 from typing import get_args
@@ -9,8 +10,10 @@ import yaml
 from repository import ROOT
 
 import slotstep
-from policies import predict, victims
+from policies import victims
+from policies.predictors import registry as predictors
 from policies.registry import POLICIES, build, names
+from sim.policy.base import Order
 from slotstep.cli.reports import policies
 from slotstep.scenario.engine import Engine
 from slotstep.scenario.units import nanoseconds
@@ -56,7 +59,7 @@ def test_the_other_choices_are_all_listed(capsys, monkeypatch):
     found = {axis: [entry["name"] for entry in listed[axis]] for axis in ("admission", "victim", "predict")}
     assert sorted(found["admission"]) == sorted(get_args(Engine.model_fields["admission"].annotation))
     assert found["victim"] == list(victims.VICTIMS)
-    assert sorted(found["predict"]) == sorted(["exact", "prompt", *predict.WITH_OPTIONS])
+    assert sorted(found["predict"]) == sorted(["exact", "prompt", *predictors.WITH_OPTIONS])
     assert all(name in shown for names in found.values() for name in names)
     by_name = {entry["name"]: entry for entry in listed["admission"]}
     assert by_name["quantile"]["options"] == {"epsilon": 0.05, "window": 1000, "every": 8, "outputs": None}
@@ -68,14 +71,30 @@ def test_the_other_choices_are_all_listed(capsys, monkeypatch):
 PAGE = (ROOT / "docs" / "policies.md").read_text()
 
 
-@pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
-def test_the_examples_of_the_page_run(example, tmp_path):
+def run_in(folder, policy):
+    """Run three jobs under a policy, in a folder with the modules of the page."""
+    for name, module in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL):
+        (folder / name).write_text(module)
     jobs = yaml.safe_load((ROOT / "examples" / "jobs-continuous.yaml").read_text())
-    scenario = tmp_path / "scenario.yaml"
-    scenario.write_text(yaml.safe_dump(jobs | yaml.safe_load(example)))
-    result = slotstep.load(scenario).run()
+    scenario = folder / "scenario.yaml"
+    scenario.write_text(yaml.safe_dump(jobs | policy))
+    return slotstep.run(slotstep.load(scenario))
+
+
+@pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+def test_the_examples_of_the_page_run(example, here):
+    result = run_in(here, yaml.safe_load(example))
     assert result.summary["requests"]["finished"] == 3
     assert result.summary["policy"] != "fcfs"
+
+
+def test_the_predictor_of_the_page_is_named_in_the_results(here):
+    assert run_in(here, {"policy": "by_tenant:ENTRY"}).summary["predictor"] == "tenant mean"
+
+
+def test_the_page_explains_every_hook_of_an_order():
+    hooks = [name for name, member in vars(Order).items() if inspect.isfunction(member) and not name.startswith("__")]
+    assert not [name for name in hooks if f"`{name}(" not in PAGE]
 
 
 def test_the_page_explains_every_option():

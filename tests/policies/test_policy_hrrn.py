@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sim_stories import engine, happenings, job, run
 
 from policies.hrrn import HighestResponseRatio
-from policies.predict import PromptLength
+from policies.predictors.base import PromptLength
 from sim.cost.forms import Unit
 from sim.request import Sequence
 

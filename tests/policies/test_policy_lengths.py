@@ -6,7 +6,7 @@ import pytest
 from sim_stories import engine, happenings, job, jobs, run, static_engine, times, values
 
 from policies.longest import LongestFirst
-from policies.predict import PromptLength
+from policies.predictors.base import PromptLength
 from policies.random_order import RandomOrder
 from policies.registry import build
 from policies.shortest_prompt import ShortestPrompt

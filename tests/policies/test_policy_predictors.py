@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 from sim_stories import engine, happenings, job, run
 
-from policies.classifier import Classifier
-from policies.correlated import Correlated
-from policies.history import ClassMean, Quantile
-from policies.predict import predictor
+from policies.predictors.classifier import Classifier
+from policies.predictors.correlated import Correlated
+from policies.predictors.learned import ClassMean, Quantile
+from policies.predictors.registry import predictor
 from policies.registry import build
 from policies.registry import predictor as named
 from sim.request import Sequence

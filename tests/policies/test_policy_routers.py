@@ -106,7 +106,7 @@ def test_blocks_have_a_beginning_too_and_tenants_do_not_share_it():
         ("weighted", {}, "weights is None; expected 2 numbers above 0"),
         ("weighted", {"weights": [1, 0]}, r"weights is \[1, 0\]; expected 2 numbers above 0"),
         ("weighted", {"weights": [1, 2, 3]}, "expected 2 numbers above 0"),
-        ("prefix", {"tolerance": -1}, "tolerance is -1; expected a whole number of at least 0"),
+        ("prefix", {"tolerance": -1}, "tolerance is -1; expected a whole number, at least 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(name, options, complaint):

@@ -46,6 +46,7 @@ def assert_covers(samples, theory, allowed=0.0):
     assert high - low <= 0.3 * theory
 
 
+@pytest.mark.slow
 def test_priority_without_preemption():
     """Cobham (1954): R / (1 - r0) for class 0, R / ((1 - r0) (1 - r)) for class 1, R = lambda E[S^2] / 2."""
     load, urgent = 0.6, 0.4
@@ -73,6 +74,7 @@ def schrage_miller(load, most):
     return waiting + residence
 
 
+@pytest.mark.slow
 def test_shortest_remaining_time_with_preemption():
     """Preempted by swap, which is free here: no work is lost, so each token takes one step whatever happens.
 
@@ -96,6 +98,7 @@ def test_shortest_remaining_time_with_preemption():
     assert_covers(spent["long"], theory[most // 2 :].mean(), allowed=1)
 
 
+@pytest.mark.slow
 def test_a_random_order_has_the_mean_wait_of_first_come_first_served_and_wider_ones():
     # Pollaczek and Khinchine hold for every order that does not look at lengths.
     load = 0.7

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sim_stories import booked, engine, happenings, job, run
 
+from policies.base.wrapper import Forwarding, Wrapper
 from policies.fcfs import FirstComeFirstServed
 from policies.registry import POLICIES, build, names, victim
 from policies.tenant_slots import TenantSlots
-from policies.wrapper import Forwarding, Wrapper
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine
 from sim.engine.config import EngineConfig
@@ -70,7 +70,7 @@ def alone(name, options, seed, depth):
 
 def fits(wrapper, name, options):
     """Whether a wrapper takes an order at all."""
-    if options.get("preemptive") and not POLICIES[wrapper].over_preemptive:
+    if options.get("preemptive") and not POLICIES[wrapper].wraps_preemptive:
         return False
     return wrapper != "aging" or name in BY_RANK
 
@@ -180,7 +180,7 @@ def test_who_was_held_back_is_neither_a_newcomer_nor_preempted():
     assert summary(log)["preemptions"] > 0
     assert summary(log)["requests"]["finished"] == 4
     assert order.inner.seen.keys() == {0, 1, 2, 3}
-    assert order.lines["default"].seen.keys() == {1, 2, 3}
+    assert order.queues["default"].seen.keys() == {1, 2, 3}
 
 
 def test_the_limit_alone_is_booked_while_somebody_is_held():

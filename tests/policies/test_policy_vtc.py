@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sim_stories import engine, happenings, job, run
 
+from policies.base.service_counters import Tariff
 from policies.fair import fair
 from policies.fcfs import FirstComeFirstServed
-from policies.predict import Exact, PromptLength
+from policies.predictors.base import Exact, PromptLength
 from policies.registry import build
-from policies.service import Tariff
 from policies.vtc import VirtualTokenCounter
 from sim.accounting.frames import requests_frame
 from sim.cost.forms import Unit

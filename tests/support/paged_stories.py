@@ -7,10 +7,10 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from calibrate.gpu.test_batches import Specimen
+from calibrate.gpu.test_batches import AttentionInputs
 
 
-def one_by_one(told: Specimen) -> Tensor:
+def one_by_one(told: AttentionInputs) -> Tensor:
     """Every query looks its keys and values up in the tables; zeros for rows without positions."""
     queries = told.queries.double()
     heads, kv_heads = queries.shape[1], told.keys.shape[1]

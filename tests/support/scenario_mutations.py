@@ -164,7 +164,7 @@ def synthetic(random):
     elif extra < 0.4:
         made |= {"prefixes": {"groups": 3, "tokens": 40, "skew": 1.0}, "block_size": 16}
     elif extra < 0.5:
-        made["crowd"] = {"tenants": 3, "skew": 1.0}
+        made["population"] = {"tenants": 3, "skew": 1.0}
     elif extra < 0.6:
         made["tenants"] = {"a": {"weight": 2}, "b": {"output": 9, "patience": {"lasts": "2s", "share": 0.5}}}
     elif extra < 0.7:

@@ -1,6 +1,6 @@
-"""What is in a trace, in numbers: arrivals, lengths, tenants, sessions, reuse of prefixes, and what looks odd.
+"""Descriptive statistics of a trace: arrivals, lengths, tenants, sessions, prefix sharing, and anomalies.
 
-`describe` gives plain values for JSON; a part is absent where the file says nothing of it. Draws no picture.
+The result holds only values that JSON can hold; a part is absent where the file has no data for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pandas as pd
 
 from sim.request import SECOND
 from traces.describe import statistics
-from traces.describe.prefix_sharing import Prompt, chained, reuse
+from traces.describe.prefix_sharing import Prompt, chained, prefix_hits
 from traces.reading.table import Trace
 
 TOKEN_BLOCK = 16
@@ -54,7 +54,7 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 
 def workload(frame: pd.DataFrame, block_size: int, local: bool, timed: bool = True) -> dict[str, Any]:
-    """The description of a workload frame: of its lengths and, if `timed`, its arrivals, and so on."""
+    """The description of a workload frame; `timed`: describe arrivals and prefix sharing too."""
     found: dict[str, Any] = {"rows": len(frame)}
     times = frame["arrival_ns"].to_numpy(np.int64) if timed and "arrival_ns" in frame else None
     if times is not None:
@@ -73,12 +73,12 @@ def workload(frame: pd.DataFrame, block_size: int, local: bool, timed: bool = Tr
         found["sessions"] = {"count": len(turns), "turns_mean": float(turns.mean()), "turns_max": int(turns.max())}
     content = prompts(frame, block_size, local) if times is not None else None
     if content is not None:
-        found["reuse"] = reuse(*content)
+        found["reuse"] = prefix_hits(*content)
     return found | {"anomalies": anomalies(frame, found)}
 
 
 def prompts(frame: pd.DataFrame, block_size: int, local: bool) -> tuple[list[Prompt], int] | None:
-    """What the prompts say, as named blocks and their size; None if the frame does not know."""
+    """Each prompt as (block ids, tokens), and the block size; None if the frame has no content of prompts."""
     lengths = frame["prompt"].tolist()
     if "blocks" in frame:
         names: list[list[Hashable]] = [list(blocks) for blocks in frame["blocks"]]
@@ -91,7 +91,7 @@ def prompts(frame: pd.DataFrame, block_size: int, local: bool) -> tuple[list[Pro
 
 
 def tenants(frame: pd.DataFrame) -> dict[str, Any]:
-    """How many tenants, and the largest ones: requests, share of them, mean lengths."""
+    """The number of tenants, and for the largest ones requests, share of requests and mean lengths."""
     groups = frame.groupby(frame["tenant"].fillna("default").astype(str), sort=False)
     counts = groups.size().sort_values(ascending=False, kind="stable")
     means = {name: groups[name].mean() for name in ("prompt", "output") if name in frame}
@@ -123,7 +123,7 @@ def measurements(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def anomalies(frame: pd.DataFrame, found: dict[str, Any]) -> list[str]:
-    """What looks odd, each in a line."""
+    """Anomalies, one line each."""
     lines = []
     times = found.get("arrivals")
     if times and times["tick_s"]:
@@ -143,7 +143,7 @@ def anomalies(frame: pd.DataFrame, found: dict[str, Any]) -> list[str]:
 
 
 def odd_lengths(name: str, values: statistics.Integers, found: dict[str, Any]) -> list[str]:
-    """Constant lengths, a cap where they pile up, and values far out."""
+    """Anomalies of lengths: all equal, many at a cap, or an outlier."""
     top = found["max"]
     if found["min"] == top:
         return [f"every {name} is {top:,} token{'s' * (top > 1)} long"]

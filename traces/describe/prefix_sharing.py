@@ -1,8 +1,8 @@
-"""How much of the prompts a prefix cache could have found: without bound, and for caches of a few sizes.
+"""Prefix-cache hits of a trace: without a capacity limit, and for LRU caches of a few sizes.
 
-Only leading blocks count, in the order of arrival, each request complete before the next: an upper bound for
-an engine that serves them in that order. A cache of n blocks forgets the least recently used. Generated
-tokens are not in it. Knows nothing of frames or engines.
+Only leading blocks count, in the order of arrival, each request complete before the next: an upper bound for an
+engine that serves the requests in that order. A cache of n blocks evicts the least recently used one. Generated
+tokens are not cached.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 CAPACITIES = (1_000, 5_000, 20_000, 50_000)
 
 Prompt = tuple[Sequence[Hashable], int]
-"""The names of a prompt's blocks, each standing for all up to its end, and the prompt's tokens."""
+"""(ids of a prompt's blocks, number of its tokens); each id identifies its block and all blocks before it."""
 
 
-def reuse(prompts: Sequence[Prompt], size: int, capacities: Iterable[int] = CAPACITIES) -> dict[str, Any]:
-    """Shares of blocks and tokens found, and the share of blocks found by LRU caches of `capacities` blocks."""
+def prefix_hits(prompts: Sequence[Prompt], size: int, capacities: Iterable[int] = CAPACITIES) -> dict[str, Any]:
+    """Hit shares of blocks and tokens in an unlimited cache, and of blocks in LRU caches of `capacities` blocks."""
     blocks, tokens = sum(len(names) for names, _ in prompts), sum(length for _, length in prompts)
     hits = found(prompts, None)
     return {
@@ -33,7 +33,7 @@ def reuse(prompts: Sequence[Prompt], size: int, capacities: Iterable[int] = CAPA
 
 
 def found(prompts: Sequence[Prompt], capacity: int | None) -> list[int]:
-    """The number of leading blocks of each prompt that a cache of `capacity` blocks (None: any) holds."""
+    """The leading blocks of each prompt that hit a cache of `capacity` blocks (None: unlimited)."""
     cache: OrderedDict[Hashable, None] = OrderedDict()
     hits = []
     for names, _ in prompts:
@@ -47,7 +47,7 @@ def found(prompts: Sequence[Prompt], capacity: int | None) -> list[int]:
 
 
 def chained(tokens: Sequence[int], size: int) -> list[bytes]:
-    """Names of the blocks of `size` token ids, each standing for all tokens up to its end."""
+    """Ids of the blocks of `size` token ids; each is a hash of all tokens up to the block's end."""
     names: list[bytes] = []
     key = b""
     for start in range(0, len(tokens), size):

@@ -1,4 +1,4 @@
-"""Numbers that describe arrivals and lengths: rate, burstiness, ticks, percentiles, tails. Knows no file or frame."""
+"""Statistics of arrival times and lengths: rate, burstiness, clock ticks, percentiles, tails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def dispersion(arrivals: Integers, window: Nanoseconds = SECOND) -> float | None
 
 
 def occupied(arrivals: Integers, window: Nanoseconds) -> Integers:
-    """How many arrivals are in each window that has any."""
+    """The number of arrivals in each non-empty window."""
     places = arrivals // window
     counts: Integers = np.diff(np.flatnonzero(np.diff(places, prepend=-1, append=-1)))
     return counts
@@ -46,7 +46,7 @@ def gap_cv(arrivals: Integers) -> float | None:
 
 
 def tick(arrivals: Integers) -> tuple[Nanoseconds, bool] | None:
-    """The clock's coarse step, at least 100 ms, and whether arrivals keep to it exactly; None if there is none.
+    """The resolution of a coarse clock (at least 100 ms, in ns), and whether it is exact; None if there is none.
 
     Exactly: every gap is a multiple of it. Roughly: arrivals come together in groups, and nine in ten gaps
     between groups are within 1% of a multiple of the median one.
@@ -95,7 +95,7 @@ def lengths(values: Integers) -> dict[str, Any]:
 
 
 def arrivals(times: Integers) -> dict[str, Any]:
-    """Rate, CV of the gaps, dispersion by window, ticks, and how the requests crowd together."""
+    """Rate, CV of the gaps, dispersion by window, ticks, and concentration in the busiest windows."""
     gaps = np.diff(times)
     grid = tick(times)
     return {
@@ -112,7 +112,7 @@ def arrivals(times: Integers) -> dict[str, Any]:
 
 
 def busiest(times: Integers, window: Nanoseconds) -> dict[str, float] | None:
-    """Of windows from 0 on: the most arrivals, that over the mean, the busiest tenth's share of all, the empty share.
+    """Of windows from 0 on: most arrivals, that over the mean, share of the busiest tenth, share of empty ones.
 
     None for fewer than two windows.
     """
@@ -129,7 +129,7 @@ def busiest(times: Integers, window: Nanoseconds) -> dict[str, float] | None:
 
 
 def rank_correlation(first: Integers, second: Integers) -> float | None:
-    """Spearman's; None when either never changes."""
+    """Spearman's rank correlation; None if all values of either are equal."""
     from scipy.stats import rankdata
 
     a, b = rankdata(first), rankdata(second)

@@ -1,5 +1,5 @@
-"""One small module per public format.
+"""Readers, one small module per format.
 
-Each has `matches(head) -> bool`, which tells the format by a file's beginning, and `chunks(path) ->
-Iterator[Piece]`, which reads it in the file's order. `traces.reading.registry` names them.
+Each has `matches(head) -> bool`, which detects the format from the beginning of a file, and `chunks(path) ->
+Iterator[Piece]`, which reads the file in its order. `traces.reading.registry` lists them.
 """

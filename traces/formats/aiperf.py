@@ -3,8 +3,8 @@
 `metadata` has `request_start_ns` (epoch; `timestamp_ns` in older files), `request_end_ns`, `was_cancelled`,
 `conversation_id`, `turn_index`, `benchmark_phase`; `metrics` maps names to `{value, unit}`,
 `time_to_first_token` being `ttft` in older files; `error` is null or has a `code` (499: cancelled). A cancelled
-or failed row has no latencies. Warm-up rows are dropped. Every request was sent when the client could, so these
-arrivals repeat its schedule.
+or failed row has no latencies. Warm-up rows are dropped. Arrivals are the client's send times, so they follow its
+schedule.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 CANCELLED = 499
@@ -103,7 +103,7 @@ def _message(error: object) -> str | None:
 
 
 def _ids(rows: JsonRows) -> Any:
-    """The ids that were sent, or None for the rows' numbers unless every row has one."""
+    """The request ids that were sent; None unless every row has one."""
     ids = rows.values("metadata.x_request_id")
     return text(ids) if all(isinstance(name, str) and name for name in ids) else None
 
@@ -114,7 +114,7 @@ def _seconds(rows: JsonRows, *names: str) -> np.ndarray:
     for name in names:
         values = rows.number(f"metrics.{name}.value", empty=True)
         scale = np.array([SECONDS.get(str(unit), np.nan) for unit in rows.values(f"metrics.{name}.unit")])
-        rows.blame(~np.isnan(values) & np.isnan(scale), f"metrics.{name}.unit", "s, ms, us or ns")
+        rows.record_fault(~np.isnan(values) & np.isnan(scale), f"metrics.{name}.unit", "s, ms, us or ns")
         found = np.where(np.isnan(found), values * scale, found)
     return found
 

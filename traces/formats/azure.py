@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traces.errors import BadInput, shown
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, replayable
 from traces.reading.report import Report
-from traces.reading.rows import read_csv
 
 TIMESTAMP, PROMPT, OUTPUT = NEEDED = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 IMAGES = "NumImages"
@@ -27,7 +27,7 @@ def matches(head: Head) -> bool:
 
 
 def chunks(path: Path) -> Iterator[Piece]:
-    """The workload. Raises BadInput for an unknown column and whatever is wrong with a row."""
+    """The workload. Raises BadInput for an unknown column and for an invalid row."""
     for rows in read_csv(path, NEEDED):
         for extra in (name for name in rows.names if name not in (*NEEDED, IMAGES)):
             raise BadInput(

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from traces.formats.blocks import covering
+from traces.reading.columns.json_rows import read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import read_jsonl
 
 BLOCK = 16
 
@@ -41,7 +41,7 @@ def chunks(path: Path) -> Iterator[Piece]:
         ids = [str(value) for value in rows.values("chat_id")]
         before = [None if parent < 0 else str(parent) for parent in parents.tolist()]
         orphans = sum(parent is not None and parent not in roots and parent not in ids for parent in before)
-        report.change("parent_chat_id is of no earlier row: its session starts here", orphans)
+        report.change("parent_chat_id is not in an earlier row: its session starts here", orphans)
         session = []
         for name, parent in zip(ids, before, strict=True):
             roots[name] = roots.get(parent, parent) if parent is not None else name

@@ -1,4 +1,4 @@
-"""Results of a benchmark client as arrays, one entry per request: what vLLM's and SGLang's clients share.
+"""Benchmark results as arrays with one entry per request, as vLLM's and SGLang's clients write them.
 
 `input_lens`, `output_lens`, `ttfts` (s; 0 where it failed), `itls` (a list of gaps each, s), `errors` (texts,
 "" for none), and `start_times` (s, a monotonic clock) in newer versions. A failed request has an output length
@@ -14,9 +14,9 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.formats.aiperf import is_gap
+from traces.reading.columns.json_rows import JsonRows, encodable
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import JsonRows, encodable
 
 FIELDS = ("input_lens", "output_lens", "ttfts", "itls", "errors", "start_times", "generated_texts")
 

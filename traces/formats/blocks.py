@@ -1,18 +1,18 @@
-"""Hash ids of prompt blocks, checked against the prompt's length. Knows no format's names."""
+"""Hash ids of prompt blocks, checked against the prompt's length; shared by several formats."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.reading.columns.json_rows import JsonRows
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows
 
 IDS = "a list of whole numbers or texts"
 
 
 def is_id(value: object) -> bool:
-    """Whether a value can name a block."""
+    """Whether a value can be a block id."""
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
@@ -21,7 +21,7 @@ def covering(
 ) -> list[tuple[int | str, ...]] | None:
     """The block ids of each row, the last block perhaps partial; None if no row has any.
 
-    Ids that are not one for every `size` tokens of the prompt are left out, and the row is booked as changed.
+    Rows without exactly one id for every `size` tokens of the prompt lose their ids and are counted as changed.
     """
     lists = rows.lists(name, is_id, IDS)
     if not any(lists):

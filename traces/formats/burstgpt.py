@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, text
 from traces.reading.report import Report
-from traces.reading.rows import read_csv
 
 NEEDED = ("Timestamp", "Model", "Request tokens", "Response tokens", "Log Type")
 FAILED = "Response tokens is 0: the request failed"

@@ -1,8 +1,8 @@
 """A per-request log of an instrumented engine: a JSON object with `config` and an entry `trace:RATE:N:SEED` per run.
 
 A run has `t0` and `requests` of `id`, `prompt_len`, `max_tokens`, `planned` and `arrival` (s from t0),
-`tok_times` (s from t0, one per token), `ttft`, `e2e`, `prompt_token_ids`. `arrival` is when the request really
-entered.
+`tok_times` (s from t0, one per token), `ttft`, `e2e`, `prompt_token_ids`. `arrival` is the actual time of
+entry.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.formats.llmservingsim import TOKEN_IDS, is_token
+from traces.reading.columns.json_rows import JsonRows, json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_documents
 
 RUN = "trace:"
 

@@ -1,11 +1,10 @@
 """GuideLLM's report in JSON, version 2 (0.4 and later): `benchmarks`, each with its `requests` by outcome.
 
 `requests.successful`, `.incomplete`, `.errored` are arrays of `request_id`, `info.timings` (epoch s:
-`targeted_start`, `request_start`, `first_token_iteration`, `last_token_iteration`, `request_end`),
-`prompt_tokens`, `output_tokens` (or `input_metrics.total_tokens`, `output_metrics.total_tokens`). An incomplete
-request was cut off by the end of its benchmark. Each benchmark is a run. Requests that the report was told to
-leave out have no row. A start that was planned on another clock than the real one gives way to it: version 0.8.1
-writes the first ones relative to a zero of its own.
+`targeted_start`, `request_start`, `first_token_iteration`, `last_token_iteration`, `request_end`), `prompt_tokens`,
+`output_tokens` (or `input_metrics.total_tokens`, `output_metrics.total_tokens`). An incomplete request was cut off by
+the end of its benchmark. Each benchmark is a run. Requests that the report excludes have no row. Where a planned
+start is on another clock than the real one, as the first ones of version 0.8.1, the real one is used.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from traces.errors import BadInput, shown
+from traces.reading.columns.json_rows import JsonRows, json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, text
-from traces.reading.plausible import far_off
+from traces.reading.plausibility import far_off
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_documents
 
 OUTCOMES = {"successful": "ok", "incomplete": "cancelled", "errored": "failed"}
 TIMES = "info.timings."
 
 
 def matches(head: Head) -> bool:
-    """Whether it starts like a report."""
+    """Whether it starts like a GuideLLM report."""
     return head.opening == "{" and head.has_keys("metadata", "benchmarks") and "guidellm" in head.text.lower()
 
 
@@ -76,7 +75,7 @@ def _piece(path: Path, rows: JsonRows, run: str | None) -> Piece:
     ]
     ok = np.array([state == "ok" for state in status], bool)
     odd = far_off(due, sent[~unsent], end[~open_end]) & ~undue
-    report.change("targeted_start is on another clock than request_start, which is taken", int((odd & ~unsent).sum()))
+    report.change("targeted_start is on another clock than request_start, which is used", int((odd & ~unsent).sum()))
     undue |= odd
     arrival, unknown = np.where(undue, sent, due), undue & unsent
     report.drop("has no start", int(unknown.sum()))

@@ -21,10 +21,11 @@ import numpy as np
 import pandas as pd
 
 from traces.reading import source
+from traces.reading.columns.csv_rows import CsvRows, read_csv
+from traces.reading.columns.json_rows import json_rows, json_value
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import CsvRows, json_rows, json_value, read_csv
 
 NEEDED = ("index", "arrival_time_us", "input_tokens", "output_tokens_client", "has_error", "ttft_s", "e2e_s")
 CLIENT_LIMIT_S = 300.0

@@ -1,4 +1,4 @@
-"""Lengths only, as Vidur and Etalon publish them: `num_prefill_tokens`, `num_decode_tokens`, no arrivals.
+"""Lengths without arrivals, as published by Vidur and Etalon: `num_prefill_tokens`, `num_decode_tokens`.
 
 These files were tokenised for Llama 2 and filtered by total length, so their tails end at a hard limit.
 """
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traces.formats import vidur
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, replayable
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import read_csv
 
 PROMPT, OUTPUT = NEEDED = (vidur.PROMPT, vidur.OUTPUT)
 

@@ -1,11 +1,10 @@
 """LiteLLM gateway logs: one JSON object per request.
 
-Either the gateway's standard payload, with `startTime`, `endTime`, `completionStartTime` (epoch s), or a
-reduced log with `timestamp` (ISO 8601) at COMPLETION: such a log does not know when a request arrived, and its
-completion stands for the arrival, booked as changed. `prompt_tokens`, `completion_tokens`, `status`, `model`,
-`session` (or `trace_id`). A reply from the gateway's cache (`cost` 0 and `response_created` before the log
-began it, or `cache_hit`) cost no engine time. Model names come with and without the provider's prefix, which is
-cut.
+Either the gateway's standard payload, with `startTime`, `endTime`, `completionStartTime` (epoch s), or a reduced log
+with `timestamp` (ISO 8601) of the completion: it has no arrivals, so the completion is used as arrival, counted as
+changed. Further `prompt_tokens`, `completion_tokens`, `status`, `model`, `session` (or `trace_id`). A reply from the
+gateway's cache (`cost` 0 and `response_created` well before `timestamp`, or `cache_hit`) took no engine time. The
+provider's prefix of model names is removed.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 CACHED_BEFORE_S = 1.0
 
@@ -42,7 +41,7 @@ def chunks(path: Path) -> Iterator[Piece]:
         prompt, output = rows.whole("prompt_tokens", empty=0), rows.whole("completion_tokens", empty=0)
         rows.check()
         if not full:
-            report.change("timestamp is the completion: it stands for the arrival, which is not logged", len(rows))
+            report.change("timestamp is the completion: used as arrival, which is not logged", len(rows))
         failed = np.array([state != "success" for state in rows.values("status")], bool)
         cached = np.array([hit is True or hit == "True" for hit in rows.values("cache_hit")], bool)
         free = np.array([cost == 0 for cost in rows.values("cost")], bool)
@@ -53,7 +52,7 @@ def chunks(path: Path) -> Iterator[Piece]:
             report.note(f"sessions that begin with a probe of 1 output token: {probes:,}")
         names = [str(name).rpartition("/")[2] if name else None for name in rows.values("model")]
         cut = sum(name != model for name, model in zip(names, rows.values("model"), strict=True))
-        report.change("the provider's prefix is cut from the model's name", cut)
+        report.change("the provider's prefix is removed from the model's name", cut)
         report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
         kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed)
         kept |= failed & (prompt > 0) & (output > 0)

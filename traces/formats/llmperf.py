@@ -1,7 +1,7 @@
 """LLMPerf's `individual_responses.json`: a JSON array of requests of a closed loop, without start times.
 
 `number_input_tokens, number_output_tokens, ttft_s, end_to_end_latency_s, error_code` (null: none), `error_msg`.
-Its `inter_token_latency_s` is the mean over all tokens and is not read. Follows LLMPerf as archived in 2024.
+Its `inter_token_latency_s`, a mean over all tokens, is not read. Follows LLMPerf as archived in 2024.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from traces.reading import source
+from traces.reading.columns.json_rows import json_rows, json_value
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import json_rows, json_value
 
 
 def matches(head: Head) -> bool:

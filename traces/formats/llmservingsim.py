@@ -3,7 +3,7 @@
 A request has `input_toks`, `output_toks`, `arrival_time_ns` and often `input_tok_ids`, `output_tok_ids` (real
 token ids: prefixes can be hashed exactly at any block size). A session has `session_id`, `arrival_time_ns` and
 `sub_requests`, each with `input_toks`, `output_toks` and `tool_duration_ns`: the next one is sent when a
-sub-request has ended and its tool has run. Only the earliest possible arrivals of those are known.
+sub-request and its tool have ended. Their arrivals are the earliest possible ones.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 from traces.errors import BadInput, shown
 from traces.limits import LATEST
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 TOOL = "tool_duration_ns"
 TOKEN_IDS = "a list of token ids"
@@ -79,7 +79,7 @@ def is_token(value: object) -> bool:
 
 
 def _ids(lists: list[list[Any] | None], lengths: np.ndarray, name: str, report: Report) -> Any:
-    """Lists of token ids as a column; those that are not as long as stated are left out."""
+    """Lists of token ids as a column; lists of another length than stated are left out."""
     if not any(lists):
         return None
     fits = [ids is not None and len(ids) == length for ids, length in zip(lists, lengths.tolist(), strict=True)]
@@ -89,7 +89,7 @@ def _ids(lists: list[list[Any] | None], lengths: np.ndarray, name: str, report: 
 
 
 def _spread(path: Path, lines: JsonRows, first: int) -> tuple[JsonRows, int]:
-    """The rows with one per sub-request, and how many sessions there are."""
+    """One row per request or sub-request, and the number of sessions."""
     found: list[dict[str, Any]] = []
     numbers: list[int] = []
     sessions = 0

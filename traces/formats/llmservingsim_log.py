@@ -1,8 +1,8 @@
 """LLMServingSim's measurements of vLLM: one JSON object per line.
 
 `request_id, input_toks, output_toks`, `arrival_time` in epoch seconds, and `queued_ts, scheduled_ts,
-first_token_ts, last_token_ts` in seconds of the server's monotonic clock: the two are never subtracted. TTFT
-and E2E count from queue entry. A time that is null or missing means that the request did not come so far.
+first_token_ts, last_token_ts` in seconds of the server's monotonic clock; times of the two clocks are never
+subtracted. TTFT and E2E count from queue entry. A time is null or missing if the request did not reach that point.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from traces.reading.columns.json_rows import read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import read_jsonl
 
 
 def matches(head: Head) -> bool:

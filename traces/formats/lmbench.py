@@ -2,8 +2,8 @@
 
 `stack, scenario, qps` name the run; `prompt_tokens, generation_tokens` (written as floats, `76.0`), `ttft`,
 `generation_time`, `launch_time`, `finish_time` (s; the last two epoch). `user_id` is the session, empty where
-requests have none. Launch times are not in order. A request that the stack lost has no row: runs of a scenario
-with fewer rows than most of its others are noted.
+requests have none. Launch times are not in order. A lost request has no row: a note names each run with fewer rows
+than most runs of its scenario.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.compute as pc
 
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import read_csv
 
 NEEDED = (
     "stack",
@@ -82,7 +82,7 @@ def chunks(path: Path) -> Iterator[Piece]:
 
 
 def _lost(counts: Counter[tuple[str, str]]) -> Iterator[str]:
-    """A note for each run with fewer rows than half of its scenario's runs have."""
+    """A note for each run with fewer rows than most runs of its scenario."""
     for scenario in dict.fromkeys(name for name, _ in counts):
         sizes = {run: count for (name, run), count in counts.items() if name == scenario}
         size, times = Counter(sizes.values()).most_common(1)[0]

@@ -1,11 +1,11 @@
-"""Any CSV, JSON-lines or parquet file, by a map from roles to its columns.
+"""Any CSV, JSON-lines or parquet file, by a mapping from roles to its columns.
 
 Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after their column, as in `ts:ms`: s,
-ms, us, ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a map, columns that bear
-the names of `traces.reading.table` are taken as they are there; blocks of unknown size are left out.
+ms, us, ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a mapping, columns with the
+names of `traces.reading.table` are used; blocks of unknown size are left out.
 
-What the file marks as failed (`status` other than ok, success, true, 200 or nothing) is measured, not replayed
-without both lengths.
+Failed requests (`status` other than ok, success, true, completed, 200 or empty) are measurements, and rows of the
+workload only if they have both lengths.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from traces.errors import BadInput, nearest, shown
 from traces.reading import source
+from traces.reading.columns.csv_rows import CsvRows, read_csv
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
+from traces.reading.columns.rows import Rows
+from traces.reading.columns.times import DIGITS
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.rows import CsvRows, JsonRows, Rows, read_csv, read_jsonl
 from traces.reading.table import STATUSES
-from traces.reading.times import DIGITS
 
 WORDS = ("id", "run", "tenant", "model", "session", "parent", "prefix_group")
 COUNTS = {"max_output": 1, "turn": 0, "images": 0, "prefix": 0}
@@ -44,7 +46,7 @@ BATCH = 65_536
 
 
 def matches(head: Head) -> bool:
-    """Whether it is parquet, or names lengths as a Trace does."""
+    """Whether it is parquet, or has lengths under the names of a Trace."""
     return head.parquet or head.has_columns("prompt", "output") or head.has_keys("prompt", "output", "arrival_ns")
 
 
@@ -61,7 +63,7 @@ def chunks(path: Path, roles: Mapping[str, str] | None = None) -> Iterator[Piece
 
 
 def _block_size(roles: dict[str, str] | None) -> int:
-    """The number after the column of blocks, which is cut off there; 0 without blocks."""
+    """The block size after the column of blocks, removed from `roles`; 0 without blocks."""
     if not roles or "blocks" not in roles:
         return 0
     name, _, size = roles["blocks"].rpartition(":")
@@ -88,7 +90,7 @@ def _rows(path: Path, roles: dict[str, str] | None) -> Iterator[Rows]:
 
 
 class ParquetRows(CsvRows):
-    """Rows of a parquet file: cells are text where they are not lists."""
+    """Rows of a parquet file; cells other than lists are converted to text."""
 
     def texts(self, name: str) -> Any:
         column = self.table[name]
@@ -180,7 +182,7 @@ def _time(rows: Rows, named: str, role: str) -> tuple[Any, Any]:
 
 
 def _lists(rows: Rows, name: str, role: str, lengths: NDArray[np.int64], size: int, report: Report) -> Any:
-    """Blocks or tokens, where the file holds lists; those that do not fit the length are left out."""
+    """Blocks or tokens from columns of lists; lists that do not fit the length are left out."""
     if not isinstance(rows, ParquetRows | JsonRows):
         return None
     found = rows.values(name)
@@ -198,8 +200,8 @@ def _lists(rows: Rows, name: str, role: str, lengths: NDArray[np.int64], size: i
 def _measured(
     rows: Rows, plan: dict[str, str], prompt: Any, output: Any, values: dict[str, Any]
 ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-    said = rows.texts(plan["status"]).to_pylist() if "status" in plan else [""] * len(rows)
-    status = [word if word in STATUSES else "ok" if word.lower() in GOOD else "failed" for word in said]
+    states = rows.texts(plan["status"]).to_pylist() if "status" in plan else [""] * len(rows)
+    status = [word if word in STATUSES else "ok" if word.lower() in GOOD else "failed" for word in states]
     failed = np.array([state != "ok" for state in status], bool)
     nothing = np.full(len(rows), np.nan)
     ttft = rows.number(plan["ttft_s"], least=-1, empty=True) if "ttft_s" in plan else nothing
@@ -209,7 +211,7 @@ def _measured(
         rows,
         **{name: values[name] for name in ("id", "run", "tenant", "model", "session") if name in values},
         status=text(status),
-        error=text([word if state != "ok" else None for word, state in zip(said, status, strict=True)]),
+        error=text([word if state != "ok" else None for word, state in zip(states, status, strict=True)]),
         arrival_ns=pd.array(values["arrival_ns"], "Int64") if "arrival_ns" in values else None,
         ttft_s=ttft,
         tpot_s=per_token(ttft, e2e, output),

@@ -1,13 +1,13 @@
 """Mooncake's traces (FAST 2025 release) and AIPerf's dialect of them: one JSON object per line.
 
-`timestamp` (ms), `input_length`, `output_length`, `hash_ids` of 512-token blocks. An id names its block and all
-before it; the last one is a partial block, which matches only the same end of a prompt. Arrivals of the
+`timestamp` (ms), `input_length`, `output_length`, `hash_ids` of 512-token blocks. An id identifies its block and all
+before it; the last one is that of a partial block, which matches only the same end of a prompt. Arrivals of the
 conversation and tool-agent traces are snapped to ticks of about 3 s.
 
-The dialect (AIPerf's `mooncake_trace` in its documentation of 2026) may leave out `hash_ids`, `output_length`
-and `timestamp`; `session_id` makes turns, of which later ones may have a `delay` (ms after the end of the one
-before) instead of a time. Text, messages and payloads have no token count here: such rows are dropped. A
-`hash_id_scope` of "local" makes ids a session's own.
+The dialect (AIPerf's `mooncake_trace` in its documentation of 2026) may leave out `hash_ids`, `output_length` and
+`timestamp`; rows with the same `session_id` are turns, of which later ones may have a `delay` (ms after the end of
+the turn before) instead of a time. Rows with text, messages or payloads instead of token counts are dropped. With a
+`hash_id_scope` of "local", ids are comparable only within a session.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 from traces.errors import BadInput
 from traces.formats.blocks import covering
 from traces.limits import LATEST
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, read_jsonl
 
 BLOCK = 512
 MILLISECOND = 10**6
@@ -76,7 +76,7 @@ def chunks(path: Path) -> Iterator[Piece]:
 
 
 class Turns:
-    """Where each session has come to: its turns so far, and the earliest possible time of the last."""
+    """For each session, the turns so far and the earliest possible arrival of the last."""
 
     def __init__(self) -> None:
         self.timed = False

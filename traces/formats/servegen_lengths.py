@@ -2,8 +2,8 @@
 
 One client per line, `{"client": N, "windows": {start_s: {field: "{value: share, ...}"}}}`; the published
 `chunk-N-dataset.json` files hold one client's windows alone, which is then named by the file. A histogram is
-the text of a Python dictionary, keys whole (fractions for `reason_ratio`), some empty. Input and output are
-marginals: the files say nothing of how they go together.
+the text of a Python dictionary with whole keys (fractions for `reason_ratio`); some are empty. The files have only
+the marginal distributions of input and output, not their joint one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.reading import source
+from traces.reading.columns.json_rows import json_object, json_value
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, text
 from traces.reading.report import Report
-from traces.reading.rows import json_object, json_value
 
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?"
 PAIR = re.compile(rf"\s*[\"']?({NUMBER})[\"']?\s*:\s*({NUMBER})\s*(?:,|$)")
@@ -30,7 +30,7 @@ FIELDS = ("input_tokens", "text_tokens", "output_tokens")
 
 
 def matches(head: Head) -> bool:
-    """Whether it starts with histograms in text."""
+    """Whether it starts with histograms as text."""
     return head.opening == "{" and '"{' in head.text[:2000] and any(name in head.keys for name in FIELDS)
 
 
@@ -61,7 +61,7 @@ def _piece(path: Path, client: dict[str, Any], number: int) -> Piece:
     frames = []
     for start, fields in windows.items():
         if not WINDOW.fullmatch(start) or not isinstance(fields, dict):
-            raise BadInput(f"{place}: window {shown(start)} is no start in seconds with histograms")
+            raise BadInput(f"{place}: window {shown(start)} is not a start in seconds with histograms")
         for field, histogram in fields.items():
             values, shares = _histogram(f"{place}: {field} of window {start}", histogram)
             if not len(values):

@@ -1,4 +1,4 @@
-"""ServeGen's client windows: how fast each client sent, per window of 600 s, and the law of its gaps.
+"""ServeGen's client windows: each client's rate per window of 600 s, and the law of its gaps.
 
 `client, window_start_s, rate_rps, cv, process, arg1, arg2`; the published `chunk-N-trace.csv` files have no
 header and no client column, which is then the file's name. `process` is Gamma or Weibull of the gap between
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from traces.reading.columns.csv_rows import csv_header, read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, text
 from traces.reading.report import Report
-from traces.reading.rows import csv_header, read_csv
 
 NAMES = ("client", "window_start_s", "rate_rps", "cv", "process", "arg1", "arg2")
 PROCESSES = ("Gamma", "Weibull", "")
@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[0-9.eE+-]+")
 
 
 def matches(head: Head) -> bool:
-    """Whether the header has the columns, or the first row the shape of one of the published files."""
+    """Whether the header has the columns, or the first row has the form of the published files."""
     return head.has_columns(*NAMES) or _published(head.columns)
 
 
@@ -40,7 +40,7 @@ def chunks(path: Path) -> Iterator[Piece]:
         start, rate, cv = rows.number("window_start_s"), rows.number("rate_rps"), rows.number("cv")
         shape, scale = rows.number("arg1"), rows.number("arg2")
         process = rows.texts("process").to_pylist()
-        rows.blame(
+        rows.record_fault(
             np.array([name not in PROCESSES for name in process], bool), "process", "Gamma, Weibull or nothing"
         )
         rows.check()

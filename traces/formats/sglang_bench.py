@@ -1,6 +1,6 @@
 """SGLang's `bench_serving` results: one JSON object per run, appended line by line.
 
-Without `--output-details` a line holds aggregates only, and the file no request. Follows SGLang up to 2026.
+Without `--output-details` a line has only aggregates and no requests. Follows SGLang up to 2026.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.reading import source
+from traces.reading.columns.json_rows import JsonRows, json_object
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_object
 
 
 def matches(head: Head) -> bool:

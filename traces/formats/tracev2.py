@@ -7,9 +7,9 @@ none; on the arrivals' clock), `server_input_tokens` (0: not recorded), `arrival
 not recorded), `num_chunks`, `status` (ok, error, timeout), `error_message`, `finish_reason`, and more that is
 not read.
 
-`input_tokens` is a target that leaves the shared prefix out; `server_input_tokens` counts all, and is taken
-where there is one. Rows are close to completion order. TTFT is from sending, which a client that limits its
-requests in flight may do long after the arrival. Chunks are not tokens: a stream has some without text.
+`input_tokens` is a target without the shared prefix; `server_input_tokens` counts all tokens and is used where
+recorded. Rows are almost in the order of completion. TTFT counts from sending, which may be long after the arrival if
+the client limits its requests in flight. Chunks are not tokens: some have no text.
 
 The header `NAME.yaml` (or `header.yaml` in the same folder) must count in microseconds; its mode and warm-up
 are noted.
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from traces.errors import BadInput, shown
 from traces.reading import source
+from traces.reading.columns.csv_rows import CsvRows, read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import CsvRows, read_csv
 
 NEEDED = ("request_id", "input_tokens", "output_tokens", "arrival_time_us", "status")
 STATUS = {"ok": "ok", "error": "failed", "timeout": "timed_out", "": "ok"}
@@ -56,13 +56,13 @@ def chunks(path: Path) -> Iterator[Piece]:
         sent, first, last = instant("send_time_us"), instant("first_chunk_time_us"), instant("last_chunk_time_us")
         deadline = instant("deadline_us")
         states = rows.texts("status").to_pylist()
-        rows.blame(np.array([state not in STATUS for state in states], bool), "status", "ok, error or timeout")
+        rows.record_fault(np.array([state not in STATUS for state in states], bool), "status", "ok, error or timeout")
         rows.check()
         group = words("prefix_group")
         grouped = np.zeros(len(rows), bool) if group is None else ~pd.isna(group)
         prompt = np.where(served > 0, served, target + np.where(grouped, shared, 0))
         changed = (served > 0) & (served != target + np.where(grouped, shared, 0))
-        report.change("server_input_tokens taken for the prompt: it differs from input_tokens", int(changed.sum()))
+        report.change("server_input_tokens used for the prompt: it differs from input_tokens", int(changed.sum()))
         kept = replayable(rows, report, prompt, output, ("input_tokens", "output_tokens"))
         session = words("session_id")
         single = pd.isna(session) if session is not None else None
@@ -128,7 +128,7 @@ def _instant(rows: CsvRows, name: str) -> NDArray[np.int64]:
 
 
 def header_notes(path: Path) -> list[str]:
-    """What the YAML header beside the file says, none if there is none. Raises BadInput for another unit of time."""
+    """Notes from the YAML header beside the file, if there is one. Raises BadInput for another unit of time."""
     stem = path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".csv")
     beside = [path.with_name(f"{stem}.yaml"), path.with_name("header.yaml")]
     found = next((name for name in beside if name.is_file()), None)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from traces.reading.columns.csv_rows import read_csv
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, replayable
 from traces.reading.report import Report
-from traces.reading.rows import read_csv
 
 ARRIVAL, PROMPT, OUTPUT = NEEDED = ("arrived_at", "num_prefill_tokens", "num_decode_tokens")
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traces.formats import bench_arrays
+from traces.reading.columns.json_rows import json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece
 from traces.reading.report import Report
-from traces.reading.rows import json_documents
 
 
 def matches(head: Head) -> bool:

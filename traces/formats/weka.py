@@ -1,9 +1,8 @@
 """WEKA's agent traces (kv-cache-tester, 2026): one JSON object per conversation.
 
-`id`, `block_size`, `hash_id_scope`, and `requests` of `t` (s), `type`, `model`, `in`, `out`, `hash_ids`, and
-perhaps `api_time`, `ttft`, `think_time` (s). A request of type `subagent` holds `requests` of its own; a
-conversation and its subagents share their ids. With a scope of "local" equal ids in two conversations mean
-nothing.
+`id`, `block_size`, `hash_id_scope`, and `requests` of `t` (s), `type`, `model`, `in`, `out`, `hash_ids`, and perhaps
+`api_time`, `ttft`, `think_time` (s). A request of type `subagent` holds `requests` of its own; a conversation and its
+subagents share their ids. With a scope of "local", ids are comparable only within a conversation.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ import pandas as pd
 
 from traces.errors import BadInput, shown
 from traces.formats.blocks import covering
+from traces.reading.columns.json_rows import JsonRows, json_documents
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
 from traces.reading.report import Report
-from traces.reading.rows import JsonRows, json_documents
 
 
 def matches(head: Head) -> bool:

@@ -1,4 +1,4 @@
-"""From pieces to one Trace: ids, order, clocks that count from zero, remarks on the whole file. Knows no format."""
+"""Assemble pieces into one Trace: ids, order, times from zero, notes on the whole file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from traces.errors import BadInput, shown
 from traces.reading.pieces import Piece, kind_of, text
-from traces.reading.plausible import drop_zeros
+from traces.reading.plausibility import drop_zeros
 from traces.reading.report import Report
 from traces.reading.table import Trace
 
@@ -25,8 +25,8 @@ FEW = 20
 def stream(pieces: Iterable[Piece]) -> Iterator[Trace]:
     """Each piece as a Trace of its own, rows and ids in the file's order.
 
-    Times count from the first row that has one (of each run), so a row out of order may be before zero; ids that
-    stand twice are not found.
+    Times count from the first row that has one (of each run), so a row out of order may have a negative time.
+    Repeated ids are not detected.
     """
     zeros: dict[tuple[str, str], int] = {}
     for piece in pieces:
@@ -37,7 +37,7 @@ def stream(pieces: Iterable[Piece]) -> Iterator[Trace]:
 
 
 def assemble(pieces: Iterable[Piece]) -> Trace:
-    """All pieces as one Trace, sorted, times from the earliest. Raises BadInput for an id that two requests have."""
+    """All pieces as one sorted Trace, times from the earliest. Raises BadInput for an id of two requests."""
     whole = _join(list(pieces))
     report = whole.report
     for frame in (whole.workload, whole.measurements):
@@ -59,7 +59,7 @@ def _trace(piece: Piece) -> Trace:
 
 
 def _join(pieces: Sequence[Piece]) -> Piece:
-    """One piece of all. Raises BadInput for blocks of two sizes."""
+    """All pieces as one. Raises BadInput for blocks of two sizes."""
     first = pieces[0]
     sizes = sorted({piece.block_size for piece in pieces} - {0})
     if len(sizes) > 1:
@@ -90,7 +90,7 @@ def _concatenate(frames: Sequence[pd.DataFrame | None]) -> pd.DataFrame | None:
 
 
 def _unique(frame: pd.DataFrame | None, file: str, header: int) -> None:
-    """Raise BadInput for the first row whose id an earlier one (of the same run) has."""
+    """Raise BadInput for the first row with the id of an earlier one (of the same run)."""
     if frame is None or "id" not in frame:
         return
     again = frame.duplicated(["run", "id"] if "run" in frame else ["id"]).to_numpy()
@@ -126,7 +126,7 @@ def _by_arrival(frame: pd.DataFrame | None, report: Report) -> pd.DataFrame | No
 
 
 def _by_time(frame: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Measurements by arrival, or by sending or queue entry if they do not know it, or as they are."""
+    """Measurements by arrival, else by send time, else by queue entry, else in the file's order."""
     if frame is None:
         return None
     for clock in ("arrival_ns", "sent_ns", "queued_ns"):
@@ -137,7 +137,7 @@ def _by_time(frame: pd.DataFrame | None) -> pd.DataFrame | None:
 
 
 def _count_from_zero(piece: Piece, zeros: dict[tuple[str, str], int], first: bool) -> None:
-    """Subtract from every time the zero of its run and clock: its first row's time, or its earliest.
+    """Subtract from every time the zero of its run and clock: the first row's time if `first`, else the earliest.
 
     The workload's arrivals set the zero of the measurements' arrivals too.
     """
@@ -163,7 +163,7 @@ def _count_from_zero(piece: Piece, zeros: dict[tuple[str, str], int], first: boo
 
 
 def _remark(frame: pd.DataFrame | None, report: Report) -> int:
-    """Note how many requests arrive together, and whether arrivals are snapped to ticks: their distance, or 0."""
+    """Note equal arrivals and arrivals snapped to ticks; returns the ticks' distance (ns), or 0."""
     if frame is None or "arrival_ns" not in frame or len(frame) < 2:
         return 0
     gaps = np.diff(frame["arrival_ns"].to_numpy())[np.diff(_runs(frame)) == 0]
@@ -175,7 +175,7 @@ def _remark(frame: pd.DataFrame | None, report: Report) -> int:
         return 0
     tick = int(np.median(gaps[gaps > 0]))
     report.note(
-        f"arrivals are snapped to {instants:,} instants, about {tick / 1e9:g} s apart: gaps say nothing of shorter "
-        "times; jitter within the tick spreads them"
+        f"arrivals are snapped to {instants:,} instants, about {tick / 1e9:g} s apart: shorter gaps "
+        "are not resolved; jitter within the tick spreads them"
     )
     return tick

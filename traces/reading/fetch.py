@@ -1,28 +1,25 @@
-"""Public traces by name: from their public address into a cache, checked against a known digest.
-
-Knows nothing of what is in the files; `traces.formats` does.
-"""
+"""Public traces by name: downloaded into a cache and checked against a known SHA-256."""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
 import os
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from traces.errors import BadInput, nearest
+from traces.writing import write_bytes
 
 TIMEOUT_S = 30.0
 AZURE = "https://raw.githubusercontent.com/Azure/AzurePublicDataset/master/data/"
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a trace is published, and the SHA-256 of the file there."""
+class PublishedFile:
+    """The address of a published trace, and the SHA-256 of the file."""
 
     address: str
     sha256: str
@@ -38,23 +35,23 @@ VIDUR = "https://raw.githubusercontent.com/microsoft/vidur/main/data/processed_t
 # Azure: the LLM inference traces of 2023, Patel et al., ISCA 2024; licence CC-BY-4.0.
 # Mooncake: Qin et al., FAST 2025; licence Apache-2.0. Vidur: lengths of arXiv summaries; licence MIT.
 SOURCES = {
-    "azure-2023-conv": Source(
+    "azure-2023-conv": PublishedFile(
         AZURE + "AzureLLMInferenceTrace_conv.csv",
         "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
     ),
-    "azure-2023-code": Source(
+    "azure-2023-code": PublishedFile(
         AZURE + "AzureLLMInferenceTrace_code.csv",
         "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6",
     ),
-    "mooncake-conversation": Source(
+    "mooncake-conversation": PublishedFile(
         MOONCAKE + "conversation_trace.jsonl",
         "b8cbb061a85206d729d91cdc2981f43c9e0d99209dce588d3af5f7934408b9df",
     ),
-    "mooncake-synthetic": Source(
+    "mooncake-synthetic": PublishedFile(
         MOONCAKE + "synthetic_trace.jsonl",
         "bd070915a98fc0ed264d7cfef2ce746002eb3076a695ec31ba2674c0111ec131",
     ),
-    "vidur-arxiv": Source(
+    "vidur-arxiv": PublishedFile(
         VIDUR + "arxiv_summarization_stats_llama2_tokenizer_filtered_v2.csv",
         "9d3580538d915ca75e4aaaa54590b42dbb17abc6d74c8913310cf07c232adcdc",
     ),
@@ -65,9 +62,9 @@ NAMES = tuple(SOURCES)
 def fetch(name: str, cache: Path | None = None) -> Path:
     """The path of the trace `name` in the cache, downloaded unless a copy with the right digest is there.
 
-    The cache is `cache`, else $SLOTSTEP_CACHE, else slotstep in the XDG cache folder (~/.cache). Raises
-    BadInput for an unknown name, an address that does not answer (with where to put the file by hand), a
-    file of another digest, and a cache that cannot be written; none of them leaves a file behind.
+    The cache is `cache`, else $SLOTSTEP_CACHE, else slotstep in the XDG cache folder (~/.cache). Raises BadInput for
+    an unknown name, a failed download (with the path at which to put the file by hand), a file of another digest, and
+    a cache that cannot be written; no file is left behind then.
     """
     if name not in SOURCES:
         raise BadInput(f"{name}: unknown trace; did you mean {nearest(name, SOURCES)}?")
@@ -82,10 +79,7 @@ def fetch(name: str, cache: Path | None = None) -> Path:
     content = _download(name, source, target)
     if _sha256(content) != source.sha256:
         raise BadInput(f"{source.address}: SHA-256 is {_sha256(content)}; expected {source.sha256}")
-    try:
-        _write(target, content)
-    except OSError as error:
-        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    write_bytes(target, content)
     return target
 
 
@@ -96,7 +90,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slotstep"
 
 
-def _download(name: str, source: Source, target: Path) -> bytes:
+def _download(name: str, source: PublishedFile, target: Path) -> bytes:
     try:
         with urllib.request.urlopen(source.address, timeout=TIMEOUT_S) as response:
             content: bytes = response.read()
@@ -109,18 +103,6 @@ def _download(name: str, source: Source, target: Path) -> bytes:
             f"put the file at {target} by hand"
         ) from None
     return content
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Under a temporary name first, so that the target is whole whenever it exists."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _sha256(content: bytes) -> str:

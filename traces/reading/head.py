@@ -1,4 +1,4 @@
-"""The beginning of a file, for telling its format by content. Knows no format."""
+"""The beginning of a file, from which its format is detected."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ KEY = re.compile(r'"([^"\\]{1,60})"\s*:')
 
 @dataclass(frozen=True)
 class Head:
-    """The first quarter of a megabyte: `columns` of a first line that may be a CSV header, `keys` of JSON objects.
+    """The first 256 KiB of a file.
 
-    `opening` is the first character that is no space, "" for an empty file; `parquet` says it is a parquet file, and
-    `remarks` are the keys of what its schema says besides.
+    opening        the first non-space character, "" for an empty file
+    columns        the cells of the first line, as if it were a CSV header
+    keys           the keys of JSON objects, at any depth
+    text           all of it, decoded
+    parquet        it is a parquet file
+    metadata_keys  the keys of the parquet schema's metadata
     """
 
     opening: str
@@ -26,7 +30,7 @@ class Head:
     keys: frozenset[str]
     text: str
     parquet: bool = False
-    remarks: frozenset[str] = frozenset()
+    metadata_keys: frozenset[str] = frozenset()
 
     def has_columns(self, *names: str) -> bool:
         """Whether the file starts like a CSV file with all of these columns."""
@@ -51,10 +55,10 @@ def head(path: Path) -> Head:
             columns = ()
     keys = frozenset(KEY.findall(text)) if opening in ("{", "[") else frozenset()
     parquet = data.startswith(source.PARQUET)
-    return Head(opening, columns, keys, text, parquet, _remarks(path) if parquet else frozenset())
+    return Head(opening, columns, keys, text, parquet, _metadata_keys(path) if parquet else frozenset())
 
 
-def _remarks(path: Path) -> frozenset[str]:
+def _metadata_keys(path: Path) -> frozenset[str]:
     """The keys of a parquet schema's metadata; none if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq

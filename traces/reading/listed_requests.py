@@ -1,4 +1,4 @@
-"""Requests written out one by one, as a scenario lists them. Knows nothing of files or durations as text."""
+"""Requests listed one by one in a scenario. Durations are integer nanoseconds."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ KEYS = (
 
 
 def parse(entries: Sequence[Mapping[str, object]], where: str = "requests") -> list[Request]:
-    """The requests that `entries` describe, by arrival; entries of equal arrival keep their order.
+    """The requests that `entries` describe, sorted by arrival; entries of equal arrival keep their order.
 
     An entry has `output` (tokens) and may have `id` (default: its position, "1" for the first), `arrival`
     (integer nanoseconds, 0), `prompt` (tokens; the length of its content, else 1), `max_output` (tokens, the
-    output), `tenant` ("default"), `priority` (0, the smaller the more urgent) and `adapter`; what the prompt
-    says is a list of `tokens`, or of `blocks` of `block_size` tokens each, the last one perhaps partial. Its
-    client may give up after `cancel_after` ns or `cancel_tokens` tokens, and it may time out: `queue_timeout`,
-    `timeout` (ns). It may be a turn of a `session`, sent `think` ns after the end of the turn before.
-    Numbers serve as ids and names too. Raises BadInput naming the entry, counted from 0 as in
-    `requests.0.output`, for a missing, unknown or impossible value and for an id that an earlier one has.
+    output), `tenant` ("default"), `priority` (0, the smaller the more urgent) and `adapter`; the prompt's content
+    is a list of `tokens`, or of `blocks` of `block_size` tokens each, the last one perhaps partial. The client
+    cancels after `cancel_after` ns or `cancel_tokens` tokens; `queue_timeout` and `timeout` are in ns. A turn of a
+    `session` is sent `think` ns after the end of the turn before. Ids and names may be numbers. Raises BadInput
+    naming the entry, counted from 0 as in `requests.0.output`, for a missing, unknown or impossible value and for an
+    id that an earlier entry has.
     """
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise BadInput(f"{where} is {shown(entries)}; expected a list of requests")
@@ -101,7 +101,7 @@ def _think(entry: Mapping[str, object], place: str) -> int | None:
     if "think" not in entry:
         return None
     if "session" not in entry:
-        raise BadInput(f"{place}.think is there without session; expected both, or a session alone")
+        raise BadInput(f"{place}.think is given without session; expected both, or a session alone")
     return _whole(entry, "think", place, least=0, most=LATEST)
 
 
@@ -120,7 +120,7 @@ def _listed(entry: Mapping[str, object], key: str, place: str, kind: type | Unio
 def _block_size(entry: Mapping[str, object], place: str) -> int:
     if "blocks" not in entry:
         if "block_size" in entry:
-            raise BadInput(f"{place}.block_size is there without blocks; expected both or neither")
+            raise BadInput(f"{place}.block_size is given without blocks; expected both or neither")
         return 0
     if "tokens" in entry:
         raise BadInput(f"{place} has tokens and blocks; expected one of them")

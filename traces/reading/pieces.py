@@ -1,7 +1,7 @@
-"""What a reader yields, piece by piece in the file's order, and the columns that it is made of.
+"""The pieces that a reader yields in the file's order, and helpers to build their columns.
 
-A piece's frames hold times in the file's own clocks and, in `row`, the request's number in the file; requests without
-ids get that number in `traces.reading.assembly`. Knows no format.
+The frames of a piece have times on the file's own clocks and, in `row`, the request's number in the file; requests
+without ids get that number as id in `traces.reading.assembly`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from traces.reading.columns.json_rows import encodable
+from traces.reading.columns.rows import Rows
 from traces.reading.report import Report
-from traces.reading.rows import Rows, encodable
 from traces.reading.table import Kind, Trace
 
 STRING = pd.StringDtype("pyarrow")
@@ -26,9 +27,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass
 class Piece:
-    """What some successive rows told; see `traces.reading.table` for the frames' columns.
+    """The content of some successive rows; see `traces.reading.table` for the frames' columns.
 
-    `header` rows stand before the first request in the file.
+    `header` is the number of rows before the first request in the file.
     """
 
     report: Report
@@ -41,7 +42,7 @@ class Piece:
 
 
 def text(values: Any) -> Any:
-    """Texts (a pyarrow array, or a list with None) as a nullable column; "" is missing."""
+    """Texts (a pyarrow array, or a list with None) as a nullable string column; "" is missing."""
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         values = pa.array([None if value is None else encodable(value) for value in values], pa.string())
     array = values
@@ -52,12 +53,12 @@ def text(values: Any) -> Any:
 
 
 def nullable(values: Any, absent: Any) -> pd.api.extensions.ExtensionArray:
-    """Whole numbers as a nullable column, missing where `absent`."""
+    """Whole numbers as a nullable Int64 column, missing where `absent`."""
     return pd.arrays.IntegerArray(np.asarray(values, np.int64).copy(), np.asarray(absent, bool).copy())
 
 
 def objects(values: Iterable[Any]) -> NDArray[np.object_]:
-    """A column of Python objects, even if they are all lists of one length."""
+    """An object array of Python values, also where all are lists of one length."""
     found = list(values)
     column = np.empty(len(found), object)
     for place, value in enumerate(found):
@@ -66,7 +67,7 @@ def objects(values: Iterable[Any]) -> NDArray[np.object_]:
 
 
 def per_token(ttft: Any, e2e: Any, output: Any) -> NDArray[np.float64]:
-    """(e2e - ttft) / (output - 1), NaN for fewer than two tokens."""
+    """TPOT, (e2e - ttft) / (output - 1), in the unit of the arguments; NaN for fewer than two tokens."""
     later = np.asarray(output, np.float64) - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(later > 0, (np.asarray(e2e) - np.asarray(ttft)) / later, np.nan)
@@ -75,7 +76,7 @@ def per_token(ttft: Any, e2e: Any, output: Any) -> NDArray[np.float64]:
 def replayable(
     rows: Rows, report: Report, prompt: Any, output: Any, names: tuple[str, str], also: Any = True
 ) -> Mask:
-    """Which rows become rows of the workload: those with both lengths; the others are booked, by reason."""
+    """Which rows become rows of the workload: those with both lengths. Others are counted as dropped, by reason."""
     kept = np.broadcast_to(np.asarray(also, bool), (len(rows),)).copy()
     none, empty = (prompt == 0) & (output == 0) & kept, (prompt == 0) & (output > 0) & kept
     report.drop(f"{names[0]} and {names[1]} are 0", int(none.sum()))
@@ -85,7 +86,7 @@ def replayable(
 
 
 def columns(rows: Rows, kept: Mask | None = None, **values: Any) -> pd.DataFrame:
-    """A frame of the kept rows: their numbers in the file and the columns given; None leaves a column out."""
+    """A frame of the kept rows: `row` and the columns given; a column that is None is left out."""
     frame = pd.DataFrame(
         {"row": rows.ordinals(), **{name: value for name, value in values.items() if value is not None}}, copy=False
     )
@@ -93,7 +94,7 @@ def columns(rows: Rows, kept: Mask | None = None, **values: Any) -> pd.DataFrame
 
 
 def kind_of(trace: Trace | Piece) -> Kind:
-    """The most that the frames can serve for."""
+    """The kind of a trace, by the columns of its frames."""
     names = () if trace.workload is None else tuple(trace.workload.columns)
     if {"arrival_ns", "prompt", "output"} <= set(names):
         return "workload"

@@ -1,7 +1,7 @@
-"""The formats by name: the name a scenario or a command uses, and the module that reads it.
+"""The trace formats by name, with the modules that read them.
 
-A new format is one module in `traces.formats` and one line here; the order is that of detection, the narrower before
-the wider. Modules are imported when first used, so that naming the formats costs nothing.
+A new format is one module in `traces.formats` and one line here. Formats are detected in this order, specific ones
+before general ones. Modules are imported when first used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traces.reading.table import Trace
 
 FORMATS = {
-    "slotstep": "traces.formats.own",
+    "slotstep": "traces.formats.slotstep_trace",
     "azure": "traces.formats.azure",
     "burstgpt": "traces.formats.burstgpt",
     "mooncake": "traces.formats.mooncake",
@@ -47,7 +47,7 @@ FORMATS = {
 
 
 def detect(path: Path) -> str:
-    """The name of the file's format, by its content. Raises BadInput if it is none that is known."""
+    """The name of the file's format, by its content. Raises BadInput if no format matches."""
     from traces.reading.head import head
 
     path = Path(path)
@@ -61,14 +61,13 @@ def detect(path: Path) -> str:
 
 
 def load(path: Path, kind: str | None = None, columns: Mapping[str, str] | None = None) -> Trace:
-    """The whole file as one Trace, sorted by arrival; its format detected unless `kind` names it.
+    """The whole file as one Trace, sorted by arrival; the format is detected unless `kind` names it.
 
-    `columns` maps roles to the file's own columns and makes the format "columns" (see `traces.formats.mapped`).
-    Raises BadInput for an unknown format and for whatever its reader finds wrong with the file. What is implausible
-    is a warning in the report.
+    `columns` maps roles to the file's own columns and selects the format "columns" (see `traces.formats.mapped`).
+    Raises BadInput for an unknown format and for errors in the file. Implausible data give warnings in the report.
     """
     from traces.reading.assembly import assemble
-    from traces.reading.plausible import warn
+    from traces.reading.plausibility import warn
 
     trace = _whole(path, kind) if columns is None else None
     if trace is None:
@@ -80,10 +79,10 @@ def load(path: Path, kind: str | None = None, columns: Mapping[str, str] | None 
 
 
 def chunks(path: Path, kind: str | None = None, columns: Mapping[str, str] | None = None) -> Iterator[Trace]:
-    """The file in pieces, in its own order and in bounded memory (JSON documents are one piece).
+    """The file in pieces, in its own order and in bounded memory (a JSON document is one piece).
 
-    Times count from the first row's (of each run), so that a row out of order may be before zero; ids that stand
-    twice are not found.
+    Times count from the first row (of each run), so a row out of order may have a negative time. Repeated ids are not
+    detected. Raises BadInput as `load` does.
     """
     from traces.reading.assembly import stream
 
@@ -97,16 +96,15 @@ def chunks(path: Path, kind: str | None = None, columns: Mapping[str, str] | Non
 
 
 def read(kind: str, path: Path, tenant: str = "default") -> list[Request]:
-    """The requests of a trace file of format `kind`, sorted by arrival, of tenant `tenant` unless it names its own.
+    """The requests of a trace file of format `kind`, sorted by arrival; `tenant` where the file has no tenants.
 
-    Raises BadInput for an unknown format (the nearest known is suggested) and whatever the format's reader
-    finds wrong with the file.
+    Raises BadInput for an unknown format (the nearest known one is suggested) and for errors in the file.
     """
     return load(path, kind).requests(tenant=tenant)
 
 
 def _whole(path: Path, kind: str | None) -> Trace | None:
-    """The trace in a file of our own, which needs no assembly; None for any other."""
+    """The trace in a file of slotstep's own format, which needs no assembly; None for other formats."""
     own = _module("slotstep")
     if kind not in (None, "slotstep") or (kind is None and detect(path) != "slotstep"):
         return None

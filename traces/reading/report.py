@@ -1,4 +1,4 @@
-"""What a reader did with a file: rows read and kept, what it changed and dropped, by reason. Knows no format."""
+"""The report of reading a file: rows read and kept, and rows changed and dropped, by reason."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ NO_ARRIVALS = "no arrival times: lengths only, for arrivals that are drawn or cl
 
 @dataclass
 class Report:
-    """The account of one reading. `rows` counts requests as the file lists them, `kept` the workload's rows.
+    """The report of reading one file.
 
-    `changed` and `dropped` map a reason, in words, to the number of rows; a dropped row is one that did not
-    become a row of the workload, and may still be one of the measurements. `notes` are remarks on the whole
-    file: which clock, coarse ticks, ties, rows out of order. `warnings` say what cannot be so.
+    rows     requests in the file
+    kept     rows of the workload
+    changed  number of rows by reason
+    dropped  number of rows that did not become rows of the workload, by reason; they may still be measurements
+    notes    remarks on the whole file: its clocks, coarse ticks, ties, rows out of order
+    warnings implausible data
     """
 
     file: str
@@ -28,27 +31,27 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
     def change(self, reason: str, rows: int = 1) -> None:
-        """Book `rows` changed rows; none is no line."""
+        """Count `rows` changed rows; nothing is recorded for 0."""
         if rows:
             self.changed[reason] += rows
 
     def drop(self, reason: str, rows: int = 1) -> None:
-        """Book `rows` dropped rows; none is no line."""
+        """Count `rows` dropped rows; nothing is recorded for 0."""
         if rows:
             self.dropped[reason] += rows
 
     def note(self, text: str) -> None:
-        """Add a remark, once."""
+        """Add a note unless it is there already."""
         if text not in self.notes:
             self.notes.append(text)
 
     def warn(self, text: str) -> None:
-        """Add a warning, once."""
+        """Add a warning unless it is there already."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def add(self, other: Report) -> None:
-        """Add the account of the next part of the same file."""
+        """Add the report of the next part of the same file."""
         self.format = other.format
         self.rows += other.rows
         self.kept += other.kept
@@ -60,7 +63,7 @@ class Report:
             self.warn(warning)
 
     def lines(self) -> list[str]:
-        """The account in lines of text: what was read and kept, then each reason, the notes, the warnings."""
+        """The report as lines of text: rows read and kept, then reasons, notes and warnings."""
         return [
             f"{self.file}: {self.format}, {self.rows:,} rows read, {self.kept:,} in the workload",
             *_reasons("changed", self.changed),

@@ -1,7 +1,7 @@
-"""Files as bounded streams of bytes: plain, gzip or zstd by their first bytes, never by their name.
+"""Files as bounded streams of bytes: uncompressed, gzip or zstd, detected by their first bytes.
 
-Reads forward only and keeps little: a line, a row or a whole document that is larger than its limit is an error,
-and so is a file that unpacks to far more than it is. Knows nothing of what the bytes mean.
+Files are read forward in bounded memory: a line, row or document above its size limit is an error, and so is a file
+that decompresses to far more than its size.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BOMB_FROM, BOMB_RATIO = 64 * MEBI, 200
 class Source:
     """The uncompressed bytes of one file, from its start, without a byte-order mark. A context manager.
 
-    Raises BadInput for what cannot be opened or is no regular file (a pipe would hang), and while reading for
-    damaged or truncated compression and for a file that unpacks to more than BOMB_RATIO times its size.
+    Raises BadInput for a file that cannot be opened or is not a regular file (reading a pipe could block), and while
+    reading for damaged or truncated compression and for a file that decompresses to over BOMB_RATIO times its size.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,8 +90,8 @@ class Source:
         except (gzip.BadGzipFile, zlib.error) as error:
             raise BadInput(f"{self.path}: the gzip data are damaged: {error}") from None
         except OSError as error:
-            said = error.strerror or " ".join(str(error).split())
-            raise BadInput(f"{self.path}: cannot be read: {said}") from None
+            reason = error.strerror or " ".join(str(error).split())
+            raise BadInput(f"{self.path}: cannot be read: {reason}") from None
         self.unpacked += len(data)
         if self.unpacked > BOMB_FROM and self.unpacked > BOMB_RATIO * self.size:
             raise BadInput(
@@ -121,7 +121,7 @@ def head(path: Path, size: int) -> bytes:
 
 
 def lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
-    """Every line with its number from 1, without its end; empty lines are left out.
+    """(number from 1, content without line end) of every line that is not empty.
 
     Raises BadInput for a line of more than `longest` bytes.
     """
@@ -148,7 +148,7 @@ def _limit(path: Path, number: int, line: bytes, longest: int) -> None:
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """The file in pieces of whole CSV records: cut after a line end that is not inside quotes.
+    """The file in pieces of whole CSV records, split after a line end outside of quotes.
 
     Empty lines at the end of the file are left out. Raises BadInput for a record of more than LONGEST_LINE bytes.
     """
@@ -190,3 +190,12 @@ def document(path: Path) -> bytes:
     if len(data) > LARGEST_DOCUMENT:
         raise BadInput(f"{path}: over {LARGEST_DOCUMENT // MEBI} MiB; expected a smaller JSON document")
     return data
+
+
+def check_text(path: Path, data: bytes, row: int) -> None:
+    """Raise BadInput for the first byte that is not UTF-8; the data start in row `row`."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = row + data.count(b"\n", 0, error.start)
+        raise BadInput(f"{path}, row {at}: byte {data[error.start]:#04x} is not UTF-8 text") from None

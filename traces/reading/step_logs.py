@@ -1,6 +1,6 @@
-"""Logs of an engine's steps: what each step computed and how long it took, for `calibrate.fit.step_log`.
+"""Logs of an engine's steps: the batch and the duration of each step, for `calibrate.fit.step_log`.
 
-Two forms, told apart by their content:
+Two forms are detected by content:
 
 CSV with the columns of `calibrate.fit.step_log` (`decodes, context, chunks, chunk_tokens, chunk_work,
 duration_ns`), or parquet with the same. `chunk_work` may be absent where no step has a chunk.
@@ -8,8 +8,8 @@ duration_ns`), or parquet with the same. `chunk_work` may be absent where no ste
 JSON lines of an instrumented engine, as `slotstep parity` reads them, with the times of each step: `type` "step",
 `scheduled` {id: tokens} and `computed_before` {id: tokens}, `t_sched0` and `t_upd` (s, one clock: from the plan to
 the results), and perhaps `cpu0` and `cpu1`, whose first entries are the CPU time of the worker before and after, ns.
-One token after at least one computed is a decode. CPU time is what counts where it is there: a busy host stretches
-the other clock. It leaves out what the scheduler itself takes.
+One token after at least one computed is a decode. CPU time is used where it is logged, as wall-clock time is longer
+on a busy host; it does not include the scheduler's own time.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.errors import BadInput, shown
-from traces.reading import times
+from traces.reading.columns import times
+from traces.reading.columns.csv_rows import read_csv
+from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import head
-from traces.reading.rows import JsonRows, read_csv, read_jsonl
 
 Clock = Literal["cpu", "wall"]
 
@@ -36,10 +37,10 @@ MOST = 2**53
 
 
 def read(path: Path, clock: Clock | None = None) -> pd.DataFrame:
-    """The steps of a log, in its order; `clock` is whose time counts in JSON lines (CPU time if they have it).
+    """The steps of a log, in its order; `clock` selects the durations of JSON lines (by default CPU time if logged).
 
-    JSON lines have two columns more: `start_s`, when the step began on the wall clock, and `ids`, who was in it.
-    Raises BadInput for a file that is neither form, a step that is none, and a clock that is not there.
+    JSON lines give two more columns: `start_s`, the start of the step on the wall clock (s), and `ids`, the requests
+    in it. Raises BadInput for a file of neither form, an impossible step, and a clock that is not logged.
     """
     beginning = head(Path(path))
     if beginning.opening == "{":
@@ -50,7 +51,7 @@ def read(path: Path, clock: Clock | None = None) -> pd.DataFrame:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file begins like a log of steps; what cannot be opened does not."""
+    """Whether a file begins like a log of steps; False for one that cannot be opened."""
     try:
         beginning = head(path)
         if beginning.parquet:
@@ -68,7 +69,7 @@ def of_csv(path: Path) -> pd.DataFrame:
         found[DURATION] = rows.whole(DURATION, least=1, most=MOST, what="ns")
         work = rows.number(WORK) if WORK in rows.names else np.zeros(len(rows))
         if WORK not in rows.names:
-            rows.blame(found["chunks"] > 0, "chunks", f"0, as there is no column {WORK}")
+            rows.record_fault(found["chunks"] > 0, "chunks", f"0, as there is no column {WORK}")
         rows.check()
         parts.append(pd.DataFrame({**found, WORK: work}))
     return pd.concat(parts, ignore_index=True)
@@ -111,7 +112,7 @@ def of_engine(path: Path, clock: Clock | None) -> pd.DataFrame:
 
 
 def step(rows: JsonRows, place: int, line: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """One line as a row."""
+    """One line as a row of the frame."""
     where = rows.place(place)
     before = line.get("computed_before", {})
     row: dict[str, Any] = dict.fromkeys((*COUNTS, WORK), 0)
@@ -133,7 +134,7 @@ def step(rows: JsonRows, place: int, line: dict[str, Any], clock: Clock) -> dict
 
 
 def scheduled(where: str, found: object, before: object) -> Iterator[tuple[str, int, int]]:
-    """Who is in a step, with how many tokens after how many."""
+    """(id, tokens, tokens computed before) of each request in a step."""
     if not isinstance(found, dict) or not isinstance(before, dict):
         raise BadInput(f"{where}: scheduled is {shown(found)}; expected tokens by id, as computed_before")
     for name, tokens in found.items():

@@ -1,32 +1,32 @@
-"""What a file told, as typed frames: a workload, measurements, or tables that are not one row per request.
+"""The content of a trace file as typed frames: a workload, measurements, and other tables.
 
-`Trace.workload`, one row per request, sorted by arrival (ties in the file's order). Columns that the file does not
-have are absent; `string` is pandas' nullable text, `Int64` its nullable integer.
+`Trace.workload`, one row per request, sorted by arrival (ties in the file's order). Columns without data in the file
+are absent; `string` is pandas' nullable text, `Int64` its nullable integer.
 
     id           string   unique in the file; the row number from "1" where the file has no ids
     run          string   which of several runs in one file; arrivals count from the run's first
     arrival_ns   int64    ns after the first request's arrival; absent when the file has lengths only
     prompt       int64    tokens, at least 1
-    output       int64    tokens really generated, at least 1; absent when the file does not know them
+    output       int64    tokens generated, at least 1; absent when the file does not have them
     max_output   Int64    the limit the client declared, tokens
-    tenant       string   who pays; "default" where the file does not say (then the column is absent)
-    model        string   the model asked for
+    tenant       string   the tenant; "default" where the file has none (then the column is absent)
+    model        string   the model requested
     session      string   conversation; missing for a request outside any
     turn         Int64    position in the session, 0 for the first
     parent       string   id of the request this one follows
-    think_ns     Int64    ns from the parent's end to this arrival. Where it is set the arrival in the file's world
-                          depended on that end; `arrival_ns` is then the earliest possible (the report counts them)
+    think_ns     Int64    ns from the parent's end to this arrival. Where it is set the arrival depended on that end;
+                          `arrival_ns` is then the earliest possible one (the report counts these rows)
     priority     Int64    smaller is more urgent
     deadline_ns  Int64    ns after the arrival
     prefix_group string   requests of one group share the first `prefix` tokens of their prompts
     prefix       Int64    tokens
     images       Int64    images in the prompt, whose tokens `prompt` may or may not count (see the format)
     blocks       object   tuple of block ids of `Trace.block_size` tokens, the last perhaps partial; a block's id
-                          names its content and all before it. Local to a session where ids are (`Trace.local_blocks`)
+                          identifies its content and all before it, within a session if `Trace.local_blocks`
     tokens       object   tuple of the prompt's token ids
     output_tokens object  tuple of the output's token ids
 
-`Trace.measurements`, one row per request, in the workload's order, requests that failed included:
+`Trace.measurements`, one row per request, failed ones included, in the workload's order:
 
     id, run, tenant, model, session   as above
     status       string   "ok", "failed", "timed_out", "cancelled" or "throttled"
@@ -86,13 +86,15 @@ REQUEST_COLUMNS = (
 
 @dataclass(frozen=True)
 class Trace:
-    """What one file told; see the module for the columns.
+    """The content of one file; see the module's docstring for the columns.
 
-    `kind` is the most it can serve for: a "workload" can be replayed (it may hold measurements too), "lengths" has
-    no arrivals, "rates" no requests, and "measurements" no lengths or arrivals to replay. `block_size` is the number
-    of tokens of a full block, 0 without blocks; `local_blocks` says that equal ids in two sessions mean nothing.
-    `tick_ns` is the distance of the instants that arrivals are snapped to, 0 if they are not: jitter of that width
-    spreads them.
+    kind          "workload" can be replayed (it may have measurements too), "lengths" has no arrivals, "rates" no
+                  requests, and "measurements" no lengths or arrivals to replay
+    report        rows read, kept, changed and dropped
+    block_size    tokens of a full block, 0 without blocks
+    local_blocks  block ids are only comparable within a session
+    tick_ns       distance of the ticks that arrivals are snapped to, 0 if they are not; jitter of this width spreads
+                  them
     """
 
     kind: Kind
@@ -106,16 +108,16 @@ class Trace:
 
     @property
     def runs(self) -> list[str]:
-        """The names of the runs in the file, in its order; empty when it does not tell runs apart."""
+        """The names of the runs in the file, in its order; empty if the file does not name runs."""
         for frame in (self.workload, self.measurements):
             if frame is not None and "run" in frame:
                 return [str(name) for name in frame["run"].unique()]
         return []
 
     def run(self, name: str) -> Trace:
-        """The part of the trace that is run `name`. Raises BadInput if there is none of that name."""
+        """The trace of run `name` alone. Raises BadInput if there is no run of that name."""
         if not self.runs:
-            raise BadInput(f"{self.report.file}: no run {shown(name)}; the file does not tell runs apart")
+            raise BadInput(f"{self.report.file}: no run {shown(name)}; the file does not name runs")
         if name not in self.runs:
             raise BadInput(f"{self.report.file}: no run {shown(name)}; did you mean {nearest(name, self.runs)}?")
         return replace(
@@ -131,11 +133,12 @@ class Trace:
         return self.workload is not None and "arrival_ns" in self.workload
 
     def requests(self, run: str | None = None, tenant: str = "default", timed: bool = True) -> list[Request]:
-        """The workload as requests, by arrival, of tenant `tenant` where the file does not tell tenants apart.
+        """The workload as requests, sorted by arrival; `tenant` is used where the file has no tenants.
 
-        A turn that waits for the end of another arrives at its earliest possible time. Ids of blocks that are local
-        to a session are made its own. Unless `timed`, requests of a file without arrivals all arrive at 0, in its
-        order. Raises BadInput when the file has no arrivals, no lengths, or several runs and none is named.
+        A turn that depends on the end of another arrives at its earliest possible time. Block ids that are local to a
+        session get the session's name as prefix. Unless `timed`, requests of a file without arrivals all arrive at 0,
+        in the file's order. Raises BadInput if the file has no arrivals (and `timed`), no lengths, no request left,
+        or several runs of which none is named.
         """
         if run is not None:
             return self.run(run).requests(tenant=tenant, timed=timed)
@@ -182,7 +185,7 @@ class Trace:
 
 
 def _rows_of(frame: Any, name: str) -> Any:
-    """The rows of one run; a frame that does not tell runs apart belongs to all."""
+    """The rows of one run; a frame without a column `run` is returned whole."""
     if frame is None or "run" not in frame:
         return frame
     return frame[frame["run"] == name].reset_index(drop=True)

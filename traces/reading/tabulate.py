@@ -1,4 +1,4 @@
-"""Requests as a Trace, so that a workload made here can be described, fitted and written like one that was read."""
+"""Requests as a Trace, so that generated workloads can be described, fitted and written like those from files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOT_COLUMNS = ("adapter", "cancel_after", "cancel_tokens", "queue_timeout", "tim
 def tabulate(
     requests: Sequence[Request], sessions: Mapping[str, str] | None = None, file: str = "requests"
 ) -> tuple[Trace, list[str]]:
-    """The trace of these requests, by arrival as they are, and what of them it does not hold, a line each.
+    """A trace of these requests in their order, and what it cannot hold, one line each.
 
-    `sessions` gives the session of a request's id, where the requests do not name their own. Arrivals count from 0,
-    not from the first. Blocks of several sizes are left out.
+    `sessions` gives the session by request id, for requests without one. Arrivals are kept and do not count from the
+    first. Blocks of several sizes are left out.
     """
     known = dict(sessions or {}) | {request.id: request.session for request in requests if request.session}
     lost = [f"{name}: not in a trace" for name in NOT_COLUMNS if any(getattr(each, name) for each in requests)]

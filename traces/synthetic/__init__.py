@@ -1,4 +1,4 @@
-"""Synthetic workloads: laws of arrival and length, tenants, sessions, system prompts, each stream named."""
+"""Synthetic workloads: laws of arrival and length, tenants, sessions, system prompts; random streams are named."""
 
 from traces.synthetic.arrivals import AtOnce, Batches, Gamma, Poisson, Ticks, Weibull
 from traces.synthetic.empirical_lengths import Empirical, Quantiles
@@ -15,7 +15,7 @@ from traces.synthetic.lengths import (
 )
 from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
 from traces.synthetic.parser import DURATIONS, parse
-from traces.synthetic.spec import Crowd, Patience, Prefixes, Sessions, Synthetic, Tenant
+from traces.synthetic.spec import Patience, Population, Prefixes, Sessions, Synthetic, Tenant
 from traces.synthetic.streams import Stream
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "AtOnce",
     "Batches",
     "Bimodal",
-    "Crowd",
     "Diurnal",
     "Empirical",
     "Exponential",
@@ -37,6 +36,7 @@ __all__ = [
     "Piece",
     "Piecewise",
     "Poisson",
+    "Population",
     "Prefixes",
     "Quantiles",
     "Sessions",

@@ -1,9 +1,8 @@
-"""When requests arrive: laws of the gaps between them, and one tenant's arrival times.
+"""Arrival processes: laws of the gaps between requests, and the arrival times drawn from one.
 
-Gaps are drawn at unit mean, scaled to the rate, rounded to whole nanoseconds each, and summed as integers:
-the same stream at another rate is the same pattern stretched. A law may besides have a course
-(`traces.synthetic.courses`): its mean rate then rises and falls on a clock of its own, which no rate stretches.
-Knows nothing of lengths or other tenants.
+Gaps are drawn at unit mean, scaled to the rate, rounded to whole nanoseconds each, and summed as integers: at another
+rate the same stream gives the same pattern, stretched. A law may also have a relative intensity over time
+(`traces.synthetic.intensity`), whose time scale does not depend on the rate.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 from sim.request import SECOND, Nanoseconds
 from traces.errors import TooLarge, number_within, whole_within
 from traces.limits import LATEST, MOST_REQUESTS
-from traces.synthetic.courses import Course
+from traces.synthetic.intensity import Intensity
 from traces.synthetic.streams import Stream
 
 MOST_TOGETHER = 10**6
 
 
 class Arrivals:
-    """A process of `rate` requests per second; unless a law says more, one with independent gaps.
+    """A process of `rate` requests per second, by default a renewal process (independent gaps).
 
     The first gap starts at 0, so the first arrival is after 0.
     """
@@ -35,18 +34,18 @@ class Arrivals:
         """`n` gaps of mean 1; two draws of n are the same as one of 2n."""
         raise NotImplementedError
 
-    def course(self, stream: Stream) -> Course | None:
-        """How the rate rises and falls around its mean; None if it does not."""
+    def intensity(self, stream: Stream) -> Intensity | None:
+        """The relative intensity over time; None if it is constant."""
         del stream
         return None
 
     @property
-    def together(self) -> int:
-        """How many requests arrive at the end of each gap."""
+    def batch_size(self) -> int:
+        """The number of requests that arrive at the end of each gap."""
         return 1
 
-    def seen(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The instants at which arrivals at `times` are seen; in order, none before its arrival."""
+    def observed(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The recorded times of arrivals at `times`: in order, none earlier than its arrival."""
         return times
 
 
@@ -103,7 +102,7 @@ class Weibull(Arrivals):
 
 @dataclass(frozen=True)
 class Batches(Arrivals):
-    """`size` requests at once, again and again: `rate` requests, so rate / size batches, per second.
+    """Batch arrivals: `size` requests at a time, `rate` requests and so rate / size batches per second.
 
     The gaps between batches are equal, or gamma-distributed with a `cv` above 0.
     """
@@ -122,15 +121,15 @@ class Batches(Arrivals):
         return gamma_gaps(generator, self.cv, n) if self.cv else np.ones(n)
 
     @property
-    def together(self) -> int:
+    def batch_size(self) -> int:
         return self.size
 
 
 @dataclass(frozen=True)
 class Ticks(Arrivals):
-    """The law `arrivals`, seen only at the multiples of `every`: each arrival at the next tick.
+    """The law `arrivals`, each arrival delayed to the next multiple of `every` (ns).
 
-    A log with a coarse clock, or a client that flushes a queue.
+    Models a log with a coarse clock, or a client that flushes a queue.
     """
 
     arrivals: Arrivals
@@ -146,23 +145,23 @@ class Ticks(Arrivals):
     def unit_gaps(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         return self.arrivals.unit_gaps(generator, n)
 
-    def course(self, stream: Stream) -> Course | None:
-        return self.arrivals.course(stream)
+    def intensity(self, stream: Stream) -> Intensity | None:
+        return self.arrivals.intensity(stream)
 
     @property
-    def together(self) -> int:
-        return self.arrivals.together
+    def batch_size(self) -> int:
+        return self.arrivals.batch_size
 
-    def seen(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        return -(-self.arrivals.seen(times) // self.every) * self.every
+    def observed(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        return -(-self.arrivals.observed(times) // self.every) * self.every
 
 
 @dataclass(frozen=True)
 class AtOnce:
     """A backlog: every request arrives at 0.
 
-    The order among tenants is that in which Poisson processes at rates in proportion to their weights
-    would have brought them.
+    Requests of several tenants are in the order of Poisson processes with rates in proportion to the tenants'
+    weights.
     """
 
 
@@ -171,16 +170,16 @@ def gamma_gaps(generator: np.random.Generator, cv: float, n: int) -> NDArray[np.
     return generator.standard_gamma(cv**-2, n) * cv**2
 
 
-class Clock:
-    """The arrival times of one process, drawn as far as anyone asks."""
+class ArrivalTimes:
+    """The arrival times of one process, drawn as far as requested."""
 
     def __init__(self, law: Arrivals, rate: float, stream: Stream, allow_large: bool = True) -> None:
-        """`rate` (per second) replaces the law's own: a tenant's share of it."""
+        """`rate` (requests per second) replaces the law's own: a tenant's share of it."""
         self.most = inf if allow_large else MOST_REQUESTS + MOST_TOGETHER
         self.law = law
         self.rate = rate
         self.generator = stream.generator()
-        self.course = law.course(stream / "course")
+        self.intensity = law.intensity(stream / "course")
         self.times: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self.steady: Nanoseconds = 0
         self.drawn_to: Nanoseconds = 0
@@ -188,21 +187,21 @@ class Clock:
     def until(self, horizon: Nanoseconds) -> NDArray[np.int64]:
         """All arrival times up to and including `horizon`, in nanoseconds; horizon at most 2^62.
 
-        Raises TooLarge for far more than MOST_REQUESTS, unless large workloads are allowed.
+        Raises TooLarge for far more than MOST_REQUESTS, unless `allow_large`.
         """
         while self.drawn_to <= horizon:
             if len(self.times) > self.most:
                 raise TooLarge(f"synthetic.arrivals: {len(self.times):,} by {horizon} ns", MOST_REQUESTS)
-            self._draw(-(-max(1024, len(self.times) // 2) // self.law.together))
+            self._draw(-(-max(1024, len(self.times) // 2) // self.law.batch_size))
         return self.times[: np.searchsorted(self.times, horizon, side="right")]
 
     def _draw(self, n: int) -> None:
-        gaps = np.rint(self.law.unit_gaps(self.generator, n) * (SECOND / self.rate * self.law.together))
+        gaps = np.rint(self.law.unit_gaps(self.generator, n) * (SECOND / self.rate * self.law.batch_size))
         within = np.cumsum(gaps) <= LATEST - self.steady
         steady = self.steady + np.cumsum(gaps[within].astype(np.int64))
-        warped = steady if self.course is None else self.course.times(steady)
-        times = self.law.seen(warped[warped <= LATEST])
-        self.times = np.concatenate([self.times, np.repeat(times, self.law.together)])
+        warped = steady if self.intensity is None else self.intensity.times(steady)
+        times = self.law.observed(warped[warped <= LATEST])
+        self.times = np.concatenate([self.times, np.repeat(times, self.law.batch_size)])
         more = len(times) == n
         self.steady = int(steady[-1]) if more else LATEST
         self.drawn_to = int(times[-1]) if more else LATEST + 1

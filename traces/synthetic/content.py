@@ -1,8 +1,7 @@
-"""What prompts share, as ids of blocks: equal ids where the content is equal, different ones elsewhere.
+"""Block ids of synthetic prompts: equal ids where the content is equal, different ids elsewhere.
 
-Of a prompt's blocks those wholly inside its system prompt belong to the group, the other full ones to its
-session (a request without session is one of its own), and a partial last one to this request alone. Ids are
-to be compared, nothing is to be read from them. Draws nothing.
+Blocks wholly inside a system prompt belong to its group; other full blocks belong to the session (a request without
+session is a session of its own); a partial last block belongs to this request alone. Ids only serve for comparison.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ SHIFT = 32
 
 
 def blocks(prompt: int, shared: int, group: int, session: int, turn: int, size: int) -> tuple[int, ...]:
-    """The ids of the ceil(prompt / size) blocks of a prompt that begins with `shared` tokens of a group.
+    """The ids of the ceil(prompt / size) blocks of a prompt whose first `shared` tokens are those of a group.
 
     `group` and `session` are numbers unique in the workload, `turn` is unique in the session.
     """

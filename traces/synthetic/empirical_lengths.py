@@ -1,4 +1,4 @@
-"""Laws of length read off data: a list of values with weights, or a few quantiles."""
+"""Empirical laws of length: a list of values with weights, or a few quantiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from traces.synthetic.token_counts import Tokens, Uniforms, nearest, places
 
 @dataclass(frozen=True)
 class Empirical:
-    """One of `values` (token counts), each as likely as its share of `weights`; equally likely without."""
+    """One of `values` (token counts), with probabilities in proportion to `weights`; equally likely without."""
 
     values: tuple[int, ...]
     weights: tuple[float, ...] | None = None
@@ -48,9 +48,9 @@ class Empirical:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """The share `shares[k]` lies at or below `values[k]`, uniform in between, rounded to the nearest token.
+    """A piecewise linear quantile function through (`shares[k]`, `values[k]`), rounded to the nearest token.
 
-    Shares rise from 0 to 1, values from at least 1 and never fall; a law of any shape in a few knots.
+    Shares increase from 0 to 1; values are at least 1 and do not decrease.
     """
 
     shares: tuple[float, ...]
@@ -68,9 +68,9 @@ class Quantiles:
                 f"values has {len(self.values)} entries; expected one for each of {len(self.shares)} shares"
             )
         if len(self.shares) < 2 or self.shares[0] != 0 or self.shares[-1] != 1 or not rising(self.shares):
-            raise BadInput(f"shares is {shown(self.shares)}; expected rising numbers from 0 to 1")
+            raise BadInput(f"shares is {shown(self.shares)}; expected ascending numbers from 0 to 1")
         if any(later < earlier for earlier, later in pairwise(self.values)):
-            raise BadInput(f"values is {shown(self.values)}; expected numbers that never fall")
+            raise BadInput(f"values is {shown(self.values)}; expected non-decreasing numbers")
 
     def sample(self, stream: Stream, n: int) -> Tokens:
         return self.quantile(stream.generator().random(n))

@@ -1,9 +1,9 @@
-"""From a synthetic workload and a seed to requests.
+"""Requests from a synthetic workload and a seed.
 
-Every tenant has streams of its own, `synthetic/NAME/arrivals`, `.../prompt`, `.../output` and, where it needs
-them, `.../turns`, `.../think`, `.../prefix` and `.../patience`: its k-th request (or session) is the same
-whatever other tenants there are and wherever the workload ends, but for its arrival, which scales with the
-tenant's share of the rate. Lengths of shared system prompts come from `synthetic/prefixes`.
+Every tenant has random streams of its own: `synthetic/NAME/arrivals`, `.../prompt`, `.../output` and, where needed,
+`.../turns`, `.../think`, `.../prefix` and `.../patience`. So its k-th request (or session) does not depend on other
+tenants or on the end of the workload, except for its arrival, which scales with the tenant's share of the rate.
+Lengths of shared system prompts come from `synthetic/prefixes`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from sim.request import SECOND, Nanoseconds, Request
 from traces.errors import BadInput
 from traces.limits import LATEST, MAX_TOKENS
-from traces.synthetic.arrivals import AtOnce, Clock, gamma_gaps
+from traces.synthetic.arrivals import ArrivalTimes, AtOnce, gamma_gaps
 from traces.synthetic.content import blocks
-from traces.synthetic.extent import check_arrivals, check_blocks, check_turns, rates
+from traces.synthetic.size_limits import check_arrivals, check_blocks, check_turns, rates
 from traces.synthetic.spec import DEFAULT_BLOCK_SIZE, Sessions, Synthetic, Tenant, laws
 from traces.synthetic.streams import Stream
 from traces.synthetic.token_counts import BELOW_ONE, Length, ranks
@@ -30,10 +30,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sent:
-    """What one tenant sends, by arrival: columns of equal length.
+    """The requests of one tenant, by arrival, as columns of equal length.
 
-    `number` counts its requests, or its sessions, from 1; `turn` the requests of a session, from 1, each sent `think`
-    after the one before (0 for the first). `patience` is when the client gives up, 0 if never.
+    `number` counts its requests, or its sessions, from 1; `turn` counts the requests of a session from 1; `think` is
+    the time (ns) after the turn before, 0 for the first; `prompt` and `output` are in tokens, of which the first
+    `shared` tokens of the prompt are those of system prompt `group`; `patience` is the time (ns) after which the
+    client gives up, 0 for never.
     """
 
     number: Integers
@@ -49,10 +51,10 @@ class Sent:
 PROMPT = list(Sent.__annotations__).index("prompt")
 
 
-class Source:
-    """One tenant: its arrival times as far as anyone asks, and then what it sends."""
+class TenantTraffic:
+    """One tenant: its arrival times as far as requested, and its requests."""
 
-    def __init__(self, tenant: Tenant, clock: Clock, stream: Stream, prefixes: Stream) -> None:
+    def __init__(self, tenant: Tenant, clock: ArrivalTimes, stream: Stream, prefixes: Stream) -> None:
         self.tenant = tenant
         self.clock = clock
         self.stream = stream
@@ -74,7 +76,7 @@ class Source:
         return drawn_together(*laws(self.tenant), self.tenant.correlation, self.stream, n)
 
     def system_prompts(self, n: int) -> tuple[Integers, Integers]:
-        """The group of each of the first `n` requests or sessions and its length; group 0 of length 0 without."""
+        """Group and length of the system prompt of the first `n` requests or sessions; 0 and 0 without prefixes."""
         given = self.tenant.prefixes
         if given is None:
             return np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -82,7 +84,7 @@ class Source:
         return group, given.tokens.sample(self.prefixes, given.groups)[group]
 
     def patience(self, n: int) -> Integers:
-        """How long the clients of the first `n` requests wait before they give up, 0 for those who never do."""
+        """The times (ns) after which the clients of the first `n` requests give up, 0 for never."""
         given = self.tenant.patience
         if given is None:
             return np.zeros(n, dtype=np.int64)
@@ -91,10 +93,12 @@ class Source:
         return np.where(gives_up, np.maximum(np.rint(waits), 1), 0).astype(np.int64)
 
 
-class Conversations(Source):
+class SessionTraffic(TenantTraffic):
     """One tenant whose arrivals are sessions of several turns."""
 
-    def __init__(self, tenant: Tenant, clock: Clock, stream: Stream, prefixes: Stream, allow_large: bool) -> None:
+    def __init__(
+        self, tenant: Tenant, clock: ArrivalTimes, stream: Stream, prefixes: Stream, allow_large: bool
+    ) -> None:
         super().__init__(tenant, clock, stream, prefixes)
         self.sessions = cast(Sessions, tenant.sessions)
         self.allow_large = allow_large
@@ -109,8 +113,8 @@ class Conversations(Source):
         times = starts[number - 1] + within_session(think, turn)
         group, shared = self.system_prompts(len(starts))
         own, output = self.lengths(len(turn))
-        said = within_session(own + output, turn)
-        prompt = shared[number - 1] + said - output
+        history = within_session(own + output, turn)
+        prompt = shared[number - 1] + history - output
         if prompt.size and prompt.max() > MAX_TOKENS:
             raise BadInput(f"{self.stream.name}: a prompt of {prompt.max()} tokens; expected at most {MAX_TOKENS}")
         fits = times <= horizon
@@ -123,7 +127,7 @@ class Conversations(Source):
         return times[order]
 
     def thinking(self, turn: Integers) -> Integers:
-        """How long after the turn before each one arrives; 0 for the first."""
+        """The time (ns) from the turn before to each turn; 0 for the first."""
         cv, generator = self.sessions.think_cv, (self.stream / "think").generator()
         gaps = gamma_gaps(generator, cv, len(turn)) if cv else np.ones(len(turn))
         waits = np.where(turn > 1, np.rint(gaps * self.sessions.think), 0.0)
@@ -137,7 +141,7 @@ class Conversations(Source):
 
 
 def generate(spec: Synthetic, seed: int, allow_large: bool = False) -> list[Request]:
-    """The requests of the workload, by arrival; ties go to the tenant named first.
+    """The requests of the workload, sorted by arrival; at equal arrivals in the order of the tenants.
 
     Ids count from "1"; with tenants they are "NAME-1", "NAME-2", ... of each; turns of sessions are "1.1",
     "1.2", ... Arrivals count from the start of the processes, so the first is after 0 (all are 0 under
@@ -194,7 +198,7 @@ def sessions(spec: Synthetic, requests: Sequence[Request]) -> dict[str, str]:
 def drawn_together(
     prompt: Length, output: Length, correlation: float | None, stream: Stream, n: int
 ) -> tuple[Integers, Integers]:
-    """`n` prompts and outputs; with a correlation by inversion of normal variables that have it."""
+    """`n` prompts and outputs; with a correlation, by inversion of correlated normal variables."""
     if correlation is None:
         return prompt.sample(stream / "prompt", n), output.sample(stream / "output", n)
     from scipy.special import ndtr
@@ -207,14 +211,14 @@ def drawn_together(
 
 
 def counted(turns: Integers) -> Integers:
-    """1, 2, ... up to each of `turns`, one after the other: [2, 3] gives 1 2 1 2 3."""
+    """1, 2, ... up to each of `turns`, concatenated: [2, 3] gives 1 2 1 2 3."""
     ends = np.cumsum(turns)
     count: Integers = np.arange(1, int(turns.sum()) + 1) - np.repeat(ends - turns, turns)
     return count
 
 
 def within_session(values: Integers, turn: Integers) -> Integers:
-    """Sums of `values` from the first turn of each session on."""
+    """Cumulative sums of `values` within each session."""
     sums: Integers = np.cumsum(values)
     starts = np.flatnonzero(turn == 1)
     before = np.concatenate([[0], sums])[starts]
@@ -222,21 +226,21 @@ def within_session(values: Integers, turn: Integers) -> Integers:
     return since
 
 
-def _sources(spec: Synthetic, tenants: Sequence[Tenant], root: Stream, allow_large: bool) -> list[Source]:
-    sources: list[Source] = []
+def _sources(spec: Synthetic, tenants: Sequence[Tenant], root: Stream, allow_large: bool) -> list[TenantTraffic]:
+    sources: list[TenantTraffic] = []
     for tenant, (law, rate) in zip(tenants, rates(spec, tenants), strict=True):
         stream = root / tenant.name
         prefixes = stream / "prefixes" if tenant.prefixes is not spec.prefixes else root / "prefixes"
-        clock = Clock(law, rate, stream / "arrivals", allow_large)
+        clock = ArrivalTimes(law, rate, stream / "arrivals", allow_large)
         if tenant.sessions is None:
-            sources.append(Source(tenant, clock, stream, prefixes))
+            sources.append(TenantTraffic(tenant, clock, stream, prefixes))
         else:
-            sources.append(Conversations(tenant, clock, stream, prefixes, allow_large))
+            sources.append(SessionTraffic(tenant, clock, stream, prefixes, allow_large))
     return sources
 
 
-def _arrivals(spec: Synthetic, sources: Sequence[Source]) -> tuple[Integers, Integers]:
-    """When each request arrives, in order, and the index of the tenant it belongs to."""
+def _arrivals(spec: Synthetic, sources: Sequence[TenantTraffic]) -> tuple[Integers, Integers]:
+    """The sorted arrival times, and the index of each request's tenant."""
     horizon = _horizon(sources, spec.requests) if spec.requests is not None else cast(int, spec.duration) - 1
     each = [source.until(horizon) for source in sources]
     times = np.concatenate(each)
@@ -247,7 +251,7 @@ def _arrivals(spec: Synthetic, sources: Sequence[Source]) -> tuple[Integers, Int
     return np.zeros_like(order) if isinstance(spec.arrivals, AtOnce) else times[order], owners[order]
 
 
-def _horizon(sources: Sequence[Source], requests: int) -> Nanoseconds:
+def _horizon(sources: Sequence[TenantTraffic], requests: int) -> Nanoseconds:
     """A time by which at least `requests` requests have arrived."""
     rate = sum(source.clock.rate for source in sources)
     sessions = any(source.tenant.sessions for source in sources)

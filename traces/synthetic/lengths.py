@@ -1,9 +1,8 @@
-"""How long prompts and outputs are: laws of token counts given by parameters.
+"""Parametric laws of prompt and output lengths.
 
-Laws of real numbers are rounded to the nearest whole, halves to even, and what would be 0 counts as 1;
-the exponential is rounded up instead. A draw above 2^31 tokens is an error, never cut. The k-th draw of a
-stream does not depend on how many are drawn. Every law can also be drawn by inversion, `quantile`, which is
-how prompts and outputs are made to go together. Knows nothing of arrivals or tenants.
+Real numbers are rounded to the nearest whole number of tokens, halves to even, and 0 becomes 1; the exponential is
+rounded up instead. A draw above 2^31 tokens is an error and is not truncated. The k-th draw of a stream does not
+depend on how many are drawn. `quantile` draws by inversion, which correlated prompts and outputs need.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Each whole number from `minimum` to `maximum` with equal chance."""
+    """Each whole number from `minimum` to `maximum` with equal probability."""
 
     minimum: int
     maximum: int
@@ -65,7 +64,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Lognormal:
-    """Lognormal with the given `mean`, and its width as one of `sigma` and `cv`.
+    """Lognormal with the given `mean`, and either `sigma` or `cv`.
 
     `mean` is the mean of the law itself, before rounding (not of its logarithm, not the median);
     `sigma` is the standard deviation of the logarithm; `cv` is the law's standard deviation over its mean,
@@ -81,7 +80,7 @@ class Lognormal:
         if self.sigma is None and self.cv is None:
             raise BadInput("sigma is missing; expected sigma or cv")
         if self.sigma is not None and self.cv is not None:
-            raise BadInput("cv stands beside sigma; expected one of the two")
+            raise BadInput("cv is given beside sigma; expected one of the two")
         if self.sigma is not None:
             number_within("sigma", self.sigma, 0, 10)
         if self.cv is not None:
@@ -89,7 +88,7 @@ class Lognormal:
 
     @property
     def log_deviation(self) -> float:
-        """The standard deviation of the logarithm, however it was given."""
+        """The standard deviation of the logarithm."""
         return self.sigma if self.sigma is not None else math.sqrt(math.log1p((self.cv or 0.0) ** 2))
 
     def sample(self, stream: Stream, n: int) -> Tokens:
@@ -146,8 +145,8 @@ class Geometric:
 class Pareto:
     """P(X > x) = (minimum / x)^alpha from `minimum` on, rounded to the nearest token.
 
-    With a `maximum` the law is the same one given that X <= maximum (drawn by inversion: nothing piles up
-    there). Without, the mean is alpha x minimum / (alpha - 1), and infinite for alpha <= 1.
+    With a `maximum` it is the law conditioned on X <= maximum, drawn by inversion, so there is no mass at the
+    maximum. Without, the mean is alpha x minimum / (alpha - 1), and infinite for alpha <= 1.
     """
 
     alpha: float
@@ -194,8 +193,8 @@ class Zipf:
 class Bimodal:
     """A mixture: `first` with probability `weight` (0 to 1), else `second`; both are laws.
 
-    By inversion the shares below `weight` are the first's: give the smaller one first if prompts and
-    outputs shall go together.
+    By inversion, quantiles below `weight` are those of `first`: give the smaller law first if prompts and outputs
+    are to be correlated.
     """
 
     first: Length

@@ -1,7 +1,7 @@
-"""Laws of arrival whose rate varies: over the day, piece by piece, or at random between states.
+"""Arrival laws of varying rate: diurnal, piecewise constant, or Markov-modulated.
 
-`cv` is that of the gaps where the rate is constant; 1, the default, is Poisson. A tenant's share of the rate
-scales the intensity and leaves periods, pieces and stays in states as long as they are.
+`cv` is the coefficient of variation of the gaps at constant rate; 1, the default, is Poisson. A tenant's share of the
+rate scales the intensity and does not change periods, pieces and stays in states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sim.request import Nanoseconds
 from traces.errors import BadInput, number_within, shown, whole_within
 from traces.limits import LATEST
 from traces.synthetic.arrivals import Arrivals, gamma_gaps
-from traces.synthetic.courses import Chain, Course, Periodic, Wave
+from traces.synthetic.intensity import Intensity, MarkovChain, PiecewiseConstant, Sinusoid
 from traces.synthetic.streams import Stream
 
 DAY: Nanoseconds = 86_400_000_000_000
@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Diurnal(Arrivals):
-    """A rate that swings once per `period` around its mean, `rate`, highest at `peak` after the start.
+    """A sinusoidal rate of mean `rate` and period `period`, highest at `peak` after the start.
 
     rate x (1 + amplitude x cos(2 pi (t - peak) / period)); `amplitude` from 0 to 1.
     """
@@ -56,14 +56,14 @@ class Diurnal(Arrivals):
     def unit_gaps(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         return gamma_gaps(generator, self.cv, n)
 
-    def course(self, stream: Stream) -> Course:
+    def intensity(self, stream: Stream) -> Intensity:
         del stream
-        return Wave(self.amplitude, self.period, self.peak)
+        return Sinusoid(self.amplitude, self.period, self.peak)
 
 
 @dataclass(frozen=True)
 class Piecewise(Arrivals):
-    """A rate for each of `pieces`, in their order, and again from the first after the last."""
+    """The rates of `pieces` in order, repeated after the last."""
 
     pieces: tuple[Piece, ...]
     cv: float = 1.0
@@ -79,17 +79,17 @@ class Piecewise(Arrivals):
     def unit_gaps(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         return gamma_gaps(generator, self.cv, n)
 
-    def course(self, stream: Stream) -> Course:
+    def intensity(self, stream: Stream) -> Intensity:
         del stream
-        return Periodic(*_columns(self.pieces))
+        return PiecewiseConstant(*_columns(self.pieces))
 
 
 @dataclass(frozen=True)
 class Markov(Arrivals):
-    """A Markov-modulated process: in each of `states` a rate, for an exponential time of mean `lasts`.
+    """A Markov-modulated process: each of `states` has a rate and lasts for an exponential time of mean `lasts`.
 
-    From a state it goes to any other with equal chance; the first is as likely as its share of the time. Two
-    states, one with rate 0, are bursts and silence.
+    All other states are equally likely next; the first state is drawn with probability equal to its share of time.
+    Two states, one with rate 0, form an on-off process.
     """
 
     states: tuple[Piece, ...]
@@ -106,8 +106,8 @@ class Markov(Arrivals):
     def unit_gaps(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         return gamma_gaps(generator, self.cv, n)
 
-    def course(self, stream: Stream) -> Course:
-        return Chain(*_columns(self.states), stream)
+    def intensity(self, stream: Stream) -> Intensity:
+        return MarkovChain(*_columns(self.states), stream)
 
 
 def mean_rate(pieces: tuple[Piece, ...]) -> float:

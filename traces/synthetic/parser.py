@@ -1,11 +1,10 @@
-"""From the plain mapping a scenario holds to a synthetic workload.
+"""Parse the mapping in a scenario into a synthetic workload.
 
     {requests: 1000, arrivals: {poisson: {rate: 20}}, prompt: 512, output: {lognormal: {mean: 200, cv: 1}}}
 
-A law is a mapping of its name to its options. A number where a length is expected is `fixed`; a value that
-is no mapping is the law's first option (`{geometric: 50}`, `{empirical: [1, 2]}`); a law without options
-may stand as its name alone (`at_once`). Durations are integer nanoseconds already: those under the keys
-DURATIONS.
+A law is written as {name: options}. A number where a length is expected means `fixed`; options that are not a mapping
+are the value of the law's first option (`{geometric: 50}`, `{empirical: [1, 2]}`); a law without options can be
+written as its name alone (`at_once`). Durations, the values under the keys DURATIONS, are integer nanoseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from traces.synthetic.lengths import (
     Zipf,
 )
 from traces.synthetic.modulated import Diurnal, Markov, Piece, Piecewise
-from traces.synthetic.spec import Crowd, Patience, Prefixes, Sessions, Synthetic, Tenant
+from traces.synthetic.spec import Patience, Population, Prefixes, Sessions, Synthetic, Tenant
 from traces.synthetic.token_counts import Length
 
 ARRIVALS: dict[str, type[Any]] = {
@@ -55,14 +54,14 @@ LENGTHS: dict[str, type[Any]] = {
     "quantiles": Quantiles,
 }
 DURATIONS = frozenset(["duration", "lasts", "every", "period", "peak", "think"])
-RECORDS: tuple[type[Any], ...] = (Sessions, Prefixes, Patience, Crowd, Piece)
+RECORDS: tuple[type[Any], ...] = (Sessions, Prefixes, Patience, Population, Piece)
 
 
 def parse(mapping: Mapping[str, object], where: str = "synthetic") -> Synthetic:
     """The workload that `mapping` describes.
 
-    Raises BadInput with the path of the key from `where` on for an unknown key or law, a missing or
-    contradictory one, and a value of the wrong kind or out of range.
+    Raises BadInput, with the path of the key from `where` on, for an unknown key or law, a missing or contradictory
+    one, and a value of the wrong type or out of range.
     """
     options = _options(mapping, where, [field.name for field in fields(Synthetic)])
     tenants = _mapping(options.pop("tenants", {}), f"{where}.tenants")
@@ -72,12 +71,12 @@ def parse(mapping: Mapping[str, object], where: str = "synthetic") -> Synthetic:
 
 
 def arrivals(value: object, where: str) -> Arrivals | AtOnce:
-    """The arrival law that `value` describes; BadInput, with its path, if it describes none."""
+    """Parse an arrival law. Raises BadInput, with the path `where`, for anything else."""
     return cast("Arrivals | AtOnce", _law(value, FOR_ALL, where, "{poisson: {rate: 20}}"))
 
 
 def length(value: object, where: str) -> Length:
-    """The law of lengths that `value` describes; BadInput, with its path, if it describes none."""
+    """Parse a law of lengths. Raises BadInput, with the path `where`, for anything else."""
     value = {"fixed": value} if is_number(value) else value
     return cast(Length, _law(value, LENGTHS, where, "a number of tokens or {geometric: {mean: 50}}"))
 
@@ -108,7 +107,7 @@ def _record(kind: type[Any], value: object, where: str) -> object:
 
 
 def _values(kind: type[Any], options: Mapping[str, object], where: str) -> dict[str, object]:
-    """The options of a law or record, each read as what its field holds."""
+    """The options of a law or record, each parsed by the type of its field."""
     hints = get_type_hints(kind)
     return {name: _value(hints[name], value, f"{where}.{name}") for name, value in options.items()}
 

@@ -1,6 +1,6 @@
-"""What a synthetic workload is: how many requests or how long, when they arrive, how long they are, of whom.
+"""The specification of a synthetic workload: its extent, arrivals, lengths, tenants, sessions and prefixes.
 
-Knows nothing of scenario files; `parser` does. Draws nothing; `generator` does.
+`parser` reads it from a scenario; `generator` draws requests from it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ DEFAULT_BLOCK_SIZE = 16
 
 @dataclass(frozen=True)
 class Sessions:
-    """Conversations whose prompts grow: what the arrivals and their rate count is then sessions.
+    """Multi-turn sessions with growing prompts; the workload's arrivals and rate are then those of sessions.
 
-    A session sends `turns` requests. Each prompt is all that was said before, prompts and outputs, and then the
-    turn's own new tokens (the law `prompt`). The next turn arrives a think time after the arrival of the turn
-    before it, however long its answer takes: an open-loop approximation. Think times are gamma-distributed with
-    mean `think` (nanoseconds) and coefficient of variation `think_cv` (1 is exponential, 0 constant).
+    A session sends `turns` requests. Each prompt consists of all earlier prompts and outputs of the session and the
+    turn's own new tokens (the law `prompt`). The next turn arrives a think time after the arrival of the turn before
+    it, whenever the answer ends: an open-loop approximation. Think times are gamma-distributed with mean `think`
+    (nanoseconds) and coefficient of variation `think_cv` (1 is exponential, 0 constant).
 
     With a `context`, a session ends before the turn whose prompt and output together would exceed it.
     """
@@ -50,10 +50,10 @@ class Sessions:
 
 @dataclass(frozen=True)
 class Prefixes:
-    """System prompts: `groups` of them, of `tokens` each, and every request (or session) begins with one.
+    """Shared system prompts: every request (or session) begins with one of `groups` prompts of `tokens` tokens.
 
-    Group k is chosen with a weight of k^-skew: 0, the default, all alike, 1 the classical Zipf. The length of a
-    group's prompt is drawn once.
+    Group k has weight k^-skew: 0, the default, is uniform, 1 is the classical Zipf law. The length of each group's
+    prompt is drawn once.
     """
 
     groups: int
@@ -67,9 +67,9 @@ class Prefixes:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a client waits for the end of its answer before it gives up: exponential, of mean `lasts` (ns).
+    """Time after which a client cancels its request if it has not ended: exponential, of mean `lasts` (ns).
 
-    A `share` of the requests (1, all, by default) are of such clients; the others wait for ever.
+    Applies to a `share` of the requests (1, all, by default); the others are never cancelled.
     """
 
     lasts: Nanoseconds
@@ -81,8 +81,8 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """`tenants` tenants, called "1", "2", ..., all with the workload's laws; number k has weight k^-skew."""
+class Population:
+    """`tenants` tenants, named "1", "2", ..., with the workload's laws; tenant k has weight k^-skew."""
 
     tenants: int
     skew: float = 1.0
@@ -96,10 +96,10 @@ class Crowd:
 class Tenant:
     """One tenant. Its requests form an arrival process of their own, independent of every other tenant's.
 
-    Either `weight` (default 1): the tenant's process has the workload's law at its share of the rate,
-    weight / sum of the weights; or `arrivals`: a law and rate of its own, which no other tenant changes.
-    Bursts are a tenant's own: the sum of several bursty tenants is smoother than each.
-    The others default to the workload's. `prefixes` of its own are shared with no other tenant.
+    With `weight` (default 1) the process has the workload's law at its share of the rate, weight / sum of the
+    weights; with `arrivals` it has a law and rate of its own. Tenants burst independently, so the sum of several
+    bursty tenants is smoother than each. The other fields default to the workload's. A tenant's own `prefixes` are
+    not shared with other tenants.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Tenant:
         if isinstance(self.arrivals, AtOnce):
             raise BadInput("arrivals is at_once; expected a law with a rate (at_once is for all tenants)")
         if self.weight is not None and self.arrivals is not None:
-            raise BadInput("weight stands beside arrivals; expected one of the two")
+            raise BadInput("weight is given beside arrivals; expected one of the two")
         if self.weight is not None:
             number_within("weight", self.weight, 1e-9, 1e9)
         if self.correlation is not None:
@@ -139,17 +139,16 @@ INHERITED = tuple(field.name for field in fields(Tenant) if field.name not in ("
 class Synthetic:
     """A synthetic workload of the first `requests` requests, or of those before `duration` nanoseconds.
 
-    `prompt`, `output`, `correlation`, `sessions`, `prefixes` and `patience` are those of tenants without their own;
-    so is `arrivals`, whose rate the tenants share by weight. A prompt is one token by default. Without tenants (by
-    name, or a crowd of them) there is one, "default".
+    `prompt`, `output`, `correlation`, `sessions`, `prefixes` and `patience` apply to tenants without their own; so
+    does `arrivals`, whose rate the tenants share by weight. A prompt is one token by default. Without `tenants` and
+    `population` (many similar tenants) there is one tenant, "default".
 
-    `correlation` is that of the normal variables of a Gaussian copula behind prompt and output (-1 to 1): the
-    rank correlation of the lengths is 6/pi x asin(correlation / 2), up to rounding. Without, they are independent.
+    `correlation` is that of the normal variables of a Gaussian copula of prompt and output (-1 to 1): the rank
+    correlation of the lengths is 6/pi x asin(correlation / 2), up to rounding. Without, they are independent.
 
-    What prompts say is known where they share something, under sessions and prefixes: as blocks of
-    `block_size` tokens (16 unless given).
+    With sessions or prefixes, prompts have block ids, of blocks of `block_size` tokens (16 unless given).
 
-    Raises BadInput, the offending field first, for a contradiction or a gap.
+    Raises BadInput, which begins with the field's name, for contradictory or missing fields.
     """
 
     requests: int | None = None
@@ -163,32 +162,32 @@ class Synthetic:
     patience: Patience | None = None
     block_size: int | None = None
     tenants: tuple[Tenant, ...] = ()
-    crowd: Crowd | None = None
+    population: Population | None = None
 
     def __post_init__(self) -> None:
         self._check_extent()
-        if self.tenants and self.crowd is not None:
-            raise BadInput("crowd stands beside tenants; expected one of the two")
+        if self.tenants and self.population is not None:
+            raise BadInput("population is given beside tenants; expected one of the two")
         if self.correlation is not None:
             number_within("correlation", self.correlation, -1, 1)
         names = [tenant.name for tenant in self.tenants]
         for place, name in enumerate(names):
             if name in names[:place]:
-                raise BadInput(f"tenants.{name} stands twice; expected one of each name")
+                raise BadInput(f"tenants.{name} is given twice; expected one of each name")
         for tenant in self.tenants or (Tenant("default"),):
             self._check_tenant(tenant, f"tenants.{tenant.name}." if self.tenants else "")
         if self.arrivals is not None and self.tenants and not any(tenant.share for tenant in self.tenants):
-            raise BadInput("arrivals is of no use: every tenant has its own; expected one of the two")
+            raise BadInput("arrivals is given although every tenant has its own; expected one of the two")
         if self.block_size is not None:
             whole_within("block_size", self.block_size, least=1)
             if not any(member.sessions or member.prefixes for member in self.members()):
-                raise BadInput("block_size says nothing without sessions or prefixes; expected one of them")
+                raise BadInput("block_size is given without sessions or prefixes; expected one of them")
 
     def members(self) -> list[Tenant]:
-        """The tenants, a crowd's too, each with every law it has or takes from the workload, `arrivals` apart."""
+        """All tenants, those of `population` too, each with its own laws or the workload's (except `arrivals`)."""
         given = self.tenants or (Tenant("default"),)
-        if self.crowd is not None:
-            given = tuple(Tenant(str(k), k**-self.crowd.skew) for k in range(1, self.crowd.tenants + 1))
+        if self.population is not None:
+            given = tuple(Tenant(str(k), k**-self.population.skew) for k in range(1, self.population.tenants + 1))
         return [
             replace(tenant, **{name: getattr(self, name) for name in INHERITED if getattr(tenant, name) is None})
             for tenant in given
@@ -196,8 +195,8 @@ class Synthetic:
 
     @property
     def named(self) -> bool:
-        """Whether tenants are told apart."""
-        return bool(self.tenants) or self.crowd is not None
+        """Whether the workload has named tenants."""
+        return bool(self.tenants) or self.population is not None
 
     def _check_tenant(self, tenant: Tenant, place: str) -> None:
         if tenant.output is None and self.output is None:
@@ -206,7 +205,7 @@ class Synthetic:
             raise BadInput("arrivals is missing; expected a law such as {poisson: {rate: 20}}")
         if isinstance(self.arrivals, AtOnce):
             if tenant.arrivals is not None:
-                raise BadInput(f"{place}arrivals stands beside at_once for all; expected one of the two")
+                raise BadInput(f"{place}arrivals is given beside at_once for all; expected one of the two")
             if tenant.sessions or self.sessions:
                 raise BadInput("sessions need arrivals with a rate; found at_once")
 
@@ -219,9 +218,9 @@ class Synthetic:
         if self.duration is not None:
             whole_within("duration", self.duration, 1, LATEST)
             if isinstance(self.arrivals, AtOnce):
-                raise BadInput("duration says nothing of arrivals at_once; expected requests")
+                raise BadInput("duration is given with arrivals at_once; expected requests")
 
 
 def laws(tenant: Tenant) -> tuple[Length, Length]:
-    """The laws of prompts and outputs of a member."""
+    """The laws of prompts and outputs of a tenant from `members`."""
     return cast(Length, tenant.prompt), cast(Length, tenant.output)

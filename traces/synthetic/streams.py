@@ -1,8 +1,7 @@
-"""Named streams of random numbers: one seed, a generator of its own for every name.
+"""Named random streams: one seed, and an independent generator for every name.
 
-A stream depends on the seed and its name alone, so adding one never moves another. The same numpy draws
-the same numbers from it in any process; numpy does not promise that its next version draws the same.
-Knows nothing of what is drawn.
+A stream depends only on the seed and its name, so adding a stream does not change others. The same numpy version
+draws the same numbers in any process; numpy does not guarantee this across versions.
 """
 
 from __future__ import annotations
@@ -24,6 +23,6 @@ class Stream:
         return Stream(self.seed, f"{self.name}/{part}")
 
     def generator(self) -> np.random.Generator:
-        """A fresh generator at the start of this stream, seeded with SHA-256 of `seed/name`."""
+        """A new generator at the start of this stream, seeded with SHA-256 of `seed/name`."""
         digest = hashlib.sha256(f"{self.seed}/{self.name}".encode()).digest()
         return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))

@@ -1,7 +1,7 @@
-"""Whole token counts: what a law of length is, and how drawn numbers become counts of at least 1.
+"""The protocol of a law of lengths, and the conversion of drawn numbers to token counts of at least 1.
 
-Real numbers are rounded to the nearest whole, halves to even; what would be 0 counts as 1, and a draw above 2^31
-tokens is an error, never cut.
+Real numbers are rounded to the nearest whole number, halves to even; 0 becomes 1, and a draw above 2^31 tokens is an
+error and is not truncated.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Length(Protocol):
     """A law of token counts."""
 
     def sample(self, stream: Stream, n: int) -> Tokens:
-        """The first `n` counts of the stream; BadInput when one is above 2^31."""
+        """The first `n` token counts of the stream, int64. Raises BadInput for one above 2^31."""
         ...
 
     def quantile(self, u: Uniforms) -> Tokens:
-        """The counts below which shares `u` (from 0 to below 1) of the law lie; rises with `u`."""
+        """The quantile function at `u` (from 0 to below 1), in tokens, int64."""
         ...
 
 
 def ranks(u: Uniforms, skew: float, n: int) -> Tokens:
-    """Which of `n` ranks, counted from 0 and of weight (rank + 1)^-skew, each share `u` falls to."""
+    """Zipf-distributed ranks from 0 to n - 1, of weight (rank + 1)^-skew, by inversion of `u`."""
     return places(zipf_sums(skew, n), u)
 
 
@@ -53,7 +53,7 @@ def nearest(drawn: NDArray[np.float64], name: str) -> Tokens:
 
 
 def whole(drawn: NDArray[np.float64] | Tokens, name: str) -> Tokens:
-    """Whole numbers as token counts: 0 counts as 1, and what no engine could hold is an error."""
+    """Whole numbers as token counts; 0 becomes 1. Raises BadInput for one above 2^31."""
     if drawn.size and drawn.max() > MAX_TOKENS:
         raise BadInput(f"{name}: drew {drawn.max():g} tokens; expected at most {MAX_TOKENS}")
     return np.maximum(drawn, 1).astype(np.int64)

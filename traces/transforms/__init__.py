@@ -1,1 +1,1 @@
-"""Requests to requests: other rates, parts, lengths and arrivals."""
+"""Transforms of requests: rate, selection, lengths, arrivals, and their sessions."""

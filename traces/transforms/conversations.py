@@ -1,8 +1,8 @@
-"""From requests to the sessions they belong to: the turns of each, and what their prompts have in common.
+"""Group requests into sessions, with the content that the prompts of one session share.
 
-A turn's prompt begins with all that was said before it, answers included. Where prompts say what is in them, the
-turn after tells what the answer was; where only lengths are known, a session is given content of its own. Knows
-nothing of engines.
+A turn's prompt begins with all earlier prompts and answers of the session. Where the content of prompts is given, the
+content of an answer is read from the prompt of the next turn; where only lengths are given, each session gets block
+ids of its own.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ def conversations(
 ) -> list[list[Request]]:
     """The turns of each session, sessions in order of their first arrivals; a request without session is one turn.
 
-    Turns keep their order of arrival. `think` is the think time of every turn (else their own); with `prepend`,
-    prompts are what is new in a turn, and the history is put before it. Sessions of which only lengths are known
-    get blocks of `block_size` tokens. Raises BadInput for a turn without think time, and for prompts that say what
-    is in them where a history is to be put before them.
+    Turns keep their order of arrival. `think` (ns) replaces the think time of every turn. With `prepend`, prompt
+    lengths count only the new tokens of a turn, and the history's are added. Sessions without content get blocks of
+    `block_size` tokens. Raises BadInput for a turn without think time, and for `prepend` where prompts have content.
     """
     sessions: dict[str, list[Request]] = {}
     for request in requests:
@@ -42,7 +41,7 @@ def conversations(
 def whole(
     turns: list[Request], name: str, block_size: int, think: Nanoseconds | None, prepend: bool
 ) -> list[Request]:
-    """One session, its turns with think times and with content."""
+    """One session, with think times and content for all its turns."""
     known = [turn.tokens is not None or bool(turn.blocks) for turn in turns]
     if think is not None:
         turns = [turns[0], *(replace(turn, think=think) for turn in turns[1:])]
@@ -53,7 +52,7 @@ def whole(
             )
     if prepend:
         if any(known):
-            raise BadInput(f"sessions: the prompts of {name} say what is in them; expected history: included")
+            raise BadInput(f"sessions: the prompts of {name} have content; expected history: included")
         turns = with_history(turns)
     if not any(known):
         return [with_blocks(turn, name, block_size) for turn in turns]
@@ -61,19 +60,19 @@ def whole(
 
 
 def with_history(turns: list[Request]) -> list[Request]:
-    """The same turns, each prompt after all prompts and answers before it."""
-    said = accumulate((turn.prompt + turn.output for turn in turns), initial=0)
-    return [replace(turn, prompt=before + turn.prompt) for turn, before in zip(turns, said, strict=False)]
+    """The same turns, each prompt preceded by all earlier prompts and answers."""
+    history = accumulate((turn.prompt + turn.output for turn in turns), initial=0)
+    return [replace(turn, prompt=before + turn.prompt) for turn, before in zip(turns, history, strict=False)]
 
 
 def with_blocks(turn: Request, name: str, size: int) -> Request:
-    """A turn of which only lengths are known, with content that all turns of its session begin with."""
+    """A turn without content, with block ids that all turns of its session begin with."""
     blocks = tuple(f"{name}/{place}" for place in range(-(-(turn.prompt + turn.output) // size)))
     return replace(turn, blocks=blocks, block_size=size, spoken=turn.output)
 
 
 def with_answers(turns: list[Request]) -> list[Request]:
-    """The same turns, each telling as much of its answer as the prompt of the next one repeats."""
+    """The same turns, each with the content of its answer as far as the next prompt repeats it."""
     found = [turns[-1]]
     for turn in reversed(turns[:-1]):
         found.append(answered(turn, found[-1]))
@@ -81,17 +80,17 @@ def with_answers(turns: list[Request]) -> list[Request]:
 
 
 def answered(turn: Request, following: Request) -> Request:
-    """A turn with what the next one repeats of its answer; as it is if that does not begin with its prompt."""
+    """A turn with the answer's content that the next prompt repeats; unchanged if that has another beginning."""
     spoken = min(turn.output, following.prompt - turn.prompt)
     if spoken <= 0:
         return turn
-    told = turn.prompt + spoken
+    covered = turn.prompt + spoken
     if turn.tokens is not None and following.tokens is not None:
         if following.tokens[: turn.prompt] != turn.tokens:
             return turn
-        return replace(turn, tokens=following.tokens[:told], spoken=spoken)
+        return replace(turn, tokens=following.tokens[:covered], spoken=spoken)
     size = turn.block_size
     full = turn.prompt // size if size else 0
     if not turn.blocks or following.block_size != size or following.blocks[:full] != turn.blocks[:full]:
         return turn
-    return replace(turn, blocks=following.blocks[: -(-told // size)], spoken=spoken)
+    return replace(turn, blocks=following.blocks[: -(-covered // size)], spoken=spoken)

@@ -1,7 +1,7 @@
-"""Requests to requests: another rate, a part of them, other lengths or arrivals. Knows nothing of their source.
+"""Transforms of requests: rate, selection, lengths, arrivals.
 
-Each takes requests sorted by arrival and returns a new list sorted by arrival (ties as they were). What is
-drawn comes from a stream given by the caller.
+Each takes requests sorted by arrival and returns a new list sorted by arrival; requests of equal arrival keep their
+order. Random numbers come from a stream given by the caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fractions import Fraction
 from sim.request import SECOND, Nanoseconds, Request
 from traces.errors import BadInput, number_within, whole_within
 from traces.limits import LATEST
-from traces.synthetic.arrivals import Arrivals, Clock
+from traces.synthetic.arrivals import Arrivals, ArrivalTimes
 from traces.synthetic.streams import Stream
 
 CONTENT = ("prompt", "output", "max_output", "declared", "tokens", "blocks", "block_size", "adapter")
@@ -51,7 +51,7 @@ def first(requests: Sequence[Request], n: int) -> list[Request]:
     Raises BadInput unless `n` is a whole number of at least 1, or when there is no request at all.
     """
     whole_within("first", n, least=1)
-    return _some(list(requests[:n]), "first", "no request to take")
+    return _not_empty(list(requests[:n]), "first", "no request to take")
 
 
 def between(requests: Sequence[Request], start: Nanoseconds, end: Nanoseconds) -> list[Request]:
@@ -66,7 +66,7 @@ def between(requests: Sequence[Request], start: Nanoseconds, end: Nanoseconds) -
     inside = [
         replace(request, arrival=request.arrival - start) for request in requests if start <= request.arrival < end
     ]
-    return _some(inside, "between", f"no request arrives from {start} ns to before {end} ns")
+    return _not_empty(inside, "between", f"no request arrives from {start} ns to before {end} ns")
 
 
 def warm_up(requests: Sequence[Request], lasts: Nanoseconds) -> list[Request]:
@@ -76,11 +76,11 @@ def warm_up(requests: Sequence[Request], lasts: Nanoseconds) -> list[Request]:
     """
     whole_within("warm_up", lasts, least=0, most=LATEST)
     late = [replace(request, arrival=request.arrival - lasts) for request in requests if request.arrival >= lasts]
-    return _some(late, "warm_up", f"no request arrives at {lasts} ns or later")
+    return _not_empty(late, "warm_up", f"no request arrives at {lasts} ns or later")
 
 
 def thin(requests: Sequence[Request], share: float, stream: Stream) -> list[Request]:
-    """Each request with probability `share`, on its own; whether depends on its id and the stream alone.
+    """Each request independently with probability `share`; the choice depends only on its id and the stream.
 
     Raises BadInput for a share outside 0 to 1, or when none is left.
     """
@@ -92,19 +92,20 @@ def sample(
 ) -> list[Request]:
     """Whole sessions, each with probability `share`; `sessions` gives the session of a request's id.
 
-    A request without session is one of its own. Raises BadInput for a share outside 0 to 1, or when none is left.
+    A request without session is a session of its own. Raises BadInput for a share outside 0 to 1, or when none is
+    left.
     """
     known = sessions or {}
     return _chosen(requests, "sample", share, stream, lambda request: known.get(request.id, request.id))
 
 
 def resample(requests: Sequence[Request], length: Nanoseconds, stream: Stream) -> list[Request]:
-    """Other requests like these: stretches of `length` nanoseconds of them, drawn at random with replacement.
+    """A bootstrap sample: stretches of `length` nanoseconds of the requests, drawn at random with replacement.
 
-    The circular block bootstrap (Politis and Romano 1992): a stretch may begin anywhere and goes on at the start
-    where it reaches the end, so each request is as likely as any other; what lies together within `length` stays
-    together. As many stretches as fit the time from 0 to the last arrival, at least one. The request `a` in the
-    third stretch is `a#3`, and so is its session: one that is cut by an end is another beyond it.
+    The circular block bootstrap (Politis and Romano 1992): a stretch may begin at any time and continues at the start
+    when it reaches the end, so all requests are equally likely; requests within `length` of each other stay together.
+    There are as many stretches as fit the time from 0 to the last arrival, at least one. The request `a` in the third
+    stretch gets the id `a#3`, and its session likewise, so a session cut by the end of a stretch becomes two.
     Raises BadInput for a length below 1 ns, for more than MOST_STRETCHES, or when no request is left.
     """
     whole_within("resample", length, least=1, most=LATEST)
@@ -129,11 +130,11 @@ def resample(requests: Sequence[Request], length: Nanoseconds, stream: Stream) -
                 )
                 for request in chosen
             ]
-    return _some(drawn, "resample", "no request came in the stretches that were drawn")
+    return _not_empty(drawn, "resample", "no request came in the stretches that were drawn")
 
 
 def shuffle_lengths(requests: Sequence[Request], stream: Stream) -> list[Request]:
-    """The same arrivals, with prompts and outputs (and what prompts say) dealt anew.
+    """The same arrivals, with lengths and prompt contents permuted at random.
 
     A request's prompt and output stay together; its id, tenant and priority stay with the arrival.
     """
@@ -147,7 +148,7 @@ def shuffle_lengths(requests: Sequence[Request], stream: Stream) -> list[Request
 def cap_lengths(requests: Sequence[Request], prompt: int | None = None, output: int | None = None) -> list[Request]:
     """The same requests with prompts of at most `prompt` tokens and outputs, and limits, of at most `output`.
 
-    A prompt that is cut keeps its beginning. Raises BadInput for a cap below 1, or none at all.
+    A shortened prompt keeps its beginning. Raises BadInput for a cap below 1, or if neither is given.
     """
     if prompt is None and output is None:
         raise BadInput("cap_lengths.prompt is missing; expected prompt, output or both")
@@ -160,13 +161,13 @@ def cap_lengths(requests: Sequence[Request], prompt: int | None = None, output: 
 def redraw_arrivals(
     requests: Sequence[Request], law: Callable[[float | None], Arrivals], stream: Stream
 ) -> list[Request]:
-    """The same requests, in their order, with the first arrivals of `law(rate)`, their own mean rate.
+    """The same requests, in their order, with arrivals drawn from `law(rate)`, where `rate` is their mean rate (1/s).
 
-    The rate is None where they all arrive at once. Raises BadInput for a law that is none, or one that ends too soon.
+    The rate is None if they all arrive at one time. Raises BadInput if too few requests arrive before 2^62 ns.
     """
     rate = _mean_rate(requests)
     drawn = law(None if rate is None else float(rate))
-    clock = Clock(drawn, drawn.rate, stream)
+    clock = ArrivalTimes(drawn, drawn.rate, stream)
     horizon = min(LATEST, int(len(requests) / drawn.rate * SECOND) + 1)
     while len(times := clock.until(horizon)) < len(requests):
         if horizon == LATEST:
@@ -176,7 +177,7 @@ def redraw_arrivals(
 
 
 def jitter(requests: Sequence[Request], width: Nanoseconds, stream: Stream) -> list[Request]:
-    """Each request later by 0 to `width` nanoseconds (the end excluded), uniform; for a trace with coarse ticks.
+    """Each request delayed by a uniform time from 0 to below `width` nanoseconds, for a trace with coarse ticks.
 
     Raises BadInput for a width below 1.
     """
@@ -187,9 +188,10 @@ def jitter(requests: Sequence[Request], width: Nanoseconds, stream: Stream) -> l
 
 
 def merge(parts: Mapping[str, Sequence[Request]]) -> list[Request]:
-    """The requests of several workloads on one clock, each a tenant of its name; ties go to the part named first.
+    """The requests of several workloads, each as a tenant with the name of its part.
 
-    Ids become "NAME-ID", and so do sessions and ids of blocks: what the prompts of two parts say is not the same.
+    At equal arrivals they are in the order of the parts. Ids, sessions and block ids become "NAME-ID": prompts of two
+    parts share no content.
     """
     both = [
         replace(
@@ -214,7 +216,7 @@ def _stretched(requests: Sequence[Request], factor: Fraction, named: str) -> lis
 
 
 def _mean_rate(requests: Sequence[Request]) -> Fraction | None:
-    """Requests per second from the first arrival to the last; None without any time between them."""
+    """Requests per second from the first arrival to the last; None if they are at one time."""
     span = requests[-1].arrival - requests[0].arrival if requests else 0
     return Fraction(len(requests) * SECOND, span) if span else None
 
@@ -223,12 +225,12 @@ def _chosen(
     requests: Sequence[Request], name: str, share: float, stream: Stream, key: Callable[[Request], str]
 ) -> list[Request]:
     number_within(name, share, 0, 1)
-    kept = [request for request in requests if _luck(stream, key(request)) < share]
-    return _some(kept, name, f"no request is left of {len(requests)}")
+    kept = [request for request in requests if _uniform(stream, key(request)) < share]
+    return _not_empty(kept, name, f"no request is left of {len(requests)}")
 
 
-def _luck(stream: Stream, key: str) -> float:
-    """A number from 0 to below 1 that belongs to `key` in this stream."""
+def _uniform(stream: Stream, key: str) -> float:
+    """A uniform number from 0 to below 1 that depends only on the stream and `key`."""
     digest = hashlib.sha256(f"{stream.seed}/{stream.name}/{key}".encode()).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53
 
@@ -240,7 +242,7 @@ def _shortened(request: Request, output: int | None) -> Request:
 
 
 def _cut(request: Request, prompt: int | None) -> Request:
-    """The request with a shorter prompt; a block that the cut leaves partial is another block."""
+    """The request with a shorter prompt; a block that becomes partial gets another id."""
     if prompt is None or request.prompt <= prompt:
         return request
     tokens = None if request.tokens is None else request.tokens[:prompt]
@@ -251,7 +253,7 @@ def _cut(request: Request, prompt: int | None) -> Request:
     return replace(request, prompt=prompt, tokens=tokens, blocks=blocks)
 
 
-def _some(requests: list[Request], name: str, complaint: str) -> list[Request]:
+def _not_empty(requests: list[Request], name: str, reason: str) -> list[Request]:
     if not requests:
-        raise BadInput(f"{name}: {complaint}")
+        raise BadInput(f"{name}: {reason}")
     return requests

@@ -1,10 +1,10 @@
-"""Transforms as a scenario lists them, and a list of them applied in its order.
+"""Parse the list of transforms in a scenario, and apply it in order.
 
     [{between: [60s, 600s]}, {sample: 0.1}, {rate: 5}, {cap_lengths: {prompt: 4096}}, shuffle_lengths]
 
-An entry is the name of a transform with its options; one without options may stand as its name alone.
-Durations are integer nanoseconds already: those under the keys DURATIONS. What is drawn comes from the
-stream `transforms/NAME`, the second of the name `transforms/NAME/2`: other entries do not change it.
+An entry is {name: options}; a transform without options can be written as its name alone. Durations, the values under
+the keys DURATIONS, are integer nanoseconds. Random numbers come from the stream `transforms/NAME`, those of the
+second entry of that name from `transforms/NAME/2`, so they do not depend on other entries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DURATIONS = LAW_DURATIONS | {"between", "warm_up", "jitter", "resample"}
 
 Sessions = Mapping[str, str]
 Apply = Callable[[Sequence[Request], Stream, Sessions], list[Request]]
-"""Requests, the transform's stream, and the session of each request's id where it is known."""
+"""A function of requests, the transform's stream, and the session by request id where known."""
 
 
 def apply(
@@ -38,10 +38,10 @@ def apply(
     where: str = "transforms",
     timed: bool = True,
 ) -> list[Request]:
-    """The requests after every transform of `entries`, in their order; `timed` unless their arrivals mean nothing.
+    """The requests after all transforms of `entries`, in order; not `timed`: the requests have no arrivals.
 
-    Raises BadInput, with the entry's place counted from 0, for an unknown transform or option, for what a
-    transform finds wrong, such as that no request is left, and for one that needs arrivals where there are none.
+    Raises BadInput, with the entry's position counted from 0, for an unknown transform or option, for an error of a
+    transform, such as that no request is left, and for one that needs arrivals where there are none.
     """
     found, seen = list(requests), dict[str, int]()
     for place, (name, transform) in enumerate(parse(entries, where)):
@@ -58,14 +58,14 @@ def apply(
 
 
 def parse(entries: object, where: str = "transforms") -> list[tuple[str, Apply]]:
-    """The transforms that `entries` name, with their options; raises BadInput as `apply` does."""
+    """(name, function) of each entry. Raises BadInput for an unknown transform or option."""
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise BadInput(f"{where} is {shown(entries)}; expected a list such as [{{first: 1000}}, {{rate: 5}}]")
     return [_entry(entry, f"{where}.{place}") for place, entry in enumerate(entries)]
 
 
 def draws_arrivals(entries: Sequence[object]) -> bool:
-    """Whether one of the transforms gives arrivals to requests that have none."""
+    """Whether one of the transforms draws new arrivals."""
     return any(name == DRAWS for name, _ in parse(entries))
 
 
@@ -113,7 +113,7 @@ def _cap(value: Any, where: str) -> Apply:
 
 
 def _redraw(value: Any, where: str) -> Apply:
-    """A law of arrival, which may leave out its rate."""
+    """An arrival law, whose rate may be left out."""
     named = {value: {}} if isinstance(value, str) else value
 
     def law(rate: float | None) -> Arrivals:
@@ -127,9 +127,9 @@ def _redraw(value: Any, where: str) -> Apply:
 
 
 def _with_rate(named: Any, rate: float | None) -> Any:
-    """The law as written, with `rate` if it has a rate of its own to give and does not.
+    """The law as written, with `rate` added if the law takes a rate and none is written.
 
-    Raises BadInput where there is neither.
+    Raises BadInput if neither is given.
     """
     if not isinstance(named, Mapping) or len(named) != 1:
         return named

@@ -1,11 +1,8 @@
-"""What the writers of plain formats share: the workload of one run, what is left out of it, whole files."""
+"""Shared by the writers of public formats: the workload of one run, and what is lost."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Collection
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +15,7 @@ NEEDED = {"arrival_ns": "arrivals", "prompt": "prompt lengths", "output": "outpu
 
 
 def workload(trace: Trace, name: str) -> pd.DataFrame:
-    """The workload to write as format `name`. Raises BadInput for none, or several runs."""
+    """The workload to write as format `name`. Raises BadInput if columns are missing or there are several runs."""
     frame = trace.workload
     missing = [words for column, words in NEEDED.items() if frame is None or column not in frame]
     if frame is None or missing:
@@ -31,7 +28,7 @@ def workload(trace: Trace, name: str) -> pd.DataFrame:
 
 
 def left_out(trace: Trace, frame: pd.DataFrame, held: Collection[str]) -> list[str]:
-    """A line for each column with content, and each other table, that a format does not hold."""
+    """A line for each non-empty column and each table that the format cannot hold."""
     numbered = pd.Series(range(1, len(frame) + 1)).astype(str).tolist()
     lost = []
     for name in frame.columns:
@@ -49,23 +46,7 @@ def left_out(trace: Trace, frame: pd.DataFrame, held: Collection[str]) -> list[s
 
 
 def rounded(times: NDArray[np.int64], unit: int, name: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Times in whole units of `unit` ns, rounded down, and a line if that changed any."""
+    """Times in whole units of `unit` ns, rounded down, and a line if any was changed."""
     whole = times // unit
     changed = int((whole * unit != times).sum())
     return whole, [f"arrivals: {changed:,} rounded down to whole {name}"] if changed else []
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name first. Raises BadInput if it cannot be written."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None

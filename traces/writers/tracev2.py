@@ -1,6 +1,6 @@
 """inference-sim's TraceV2: a CSV file of requests and NAME.yaml beside it; times in microseconds.
 
-Chunk times and what else is measured stay empty: what is written is a workload to replay.
+Only the workload is written; columns of chunk times and other measurements stay empty.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from traces.reading.table import Trace
-from traces.writers.shared import left_out, rounded, workload, write_bytes
+from traces.writers.shared import left_out, rounded, workload
+from traces.writing import write_bytes
 
 MICROSECOND = 1000
 HEADER = "trace_version: 2\ntime_unit: microseconds\nmode: generated\nwarm_up_requests: 0\n"

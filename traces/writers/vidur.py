@@ -1,11 +1,12 @@
-"""Vidur's request trace: arrived_at (s, all nine digits), num_prefill_tokens, num_decode_tokens; no more."""
+"""Vidur's request trace: arrived_at (s, with nine decimal digits), num_prefill_tokens, num_decode_tokens."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from traces.reading.table import Trace
-from traces.writers.shared import left_out, workload, write_bytes
+from traces.writers.shared import left_out, workload
+from traces.writing import write_bytes
 
 HEADER = "arrived_at,num_prefill_tokens,num_decode_tokens"
 

@@ -1,1 +1,1 @@
-"""Attention over a paged cache, by three backends behind one function: `queries, keys, values, batch -> answers`."""
+"""Attention over a paged cache, by three backends with one signature: `queries, keys, values, batch -> output`."""

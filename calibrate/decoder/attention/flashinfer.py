@@ -1,4 +1,4 @@
-"""Attention by FlashInfer, where it is installed: the page tables in its own words, planned once a pass."""
+"""Attention by FlashInfer, where it is installed: the page tables in its format, planned once a pass."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import flashinfer
 import torch
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 WORKSPACE = 128 << 20
-"""Bytes of scratch that FlashInfer's documentation asks for."""
+"""Bytes of workspace that FlashInfer's documentation recommends."""
 
 
 class FlashInferAttention:
@@ -25,12 +25,12 @@ class FlashInferAttention:
         scratch = torch.empty(WORKSPACE, dtype=torch.uint8, device=device)
         self.wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(scratch, kv_layout="HND")
 
-    def workspace_bytes(self, tokens: int, longest: int) -> int:
-        """Its scratch, whatever the step."""
+    def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
+        """Bytes of its workspace, the same for every step."""
         return WORKSPACE
 
-    def prepare(self, batch: Ragged) -> None:
-        """Plan a pass: whose queries, whose pages, and how full the last page of each row is."""
+    def prepare(self, batch: AttentionMetadata) -> None:
+        """Plan a pass: the queries and pages of each row, and the number of positions in its last page."""
         queries, pages, last = [0], [0], []
         for count, span in zip(batch.counts, batch.spans, strict=True):
             used = -(-span // batch.page_size)
@@ -53,7 +53,7 @@ class FlashInferAttention:
             q_data_type=self.dtype,
         )
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Causal attention of (tokens, heads, head_size) queries to paged keys and values."""
         found: Tensor = self.wrapper.run(queries.contiguous(), (keys, values))
         return found

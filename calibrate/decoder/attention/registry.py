@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from calibrate.decoder.attention.torch_reference import GatherAttention
+from calibrate.decoder.attention.torch_reference import TorchAttention
 from calibrate.decoder.engine.protocol import CannotRun
 from calibrate.decoder.model.decoder import Attention
 from calibrate.models.decoder_shape import ModelShape
@@ -24,7 +24,7 @@ def choose_attention(
         usable = device.type == "cuda" and installed("triton") and shape.head_size in (16, 32, 64, 128, 256)
         name = "triton" if usable else "torch"
     if name == "torch":
-        return name, GatherAttention(shape, dtype.itemsize)
+        return name, TorchAttention(shape, dtype.itemsize)
     if not installed(name):
         raise CannotRun(f"attention {name}: {name} is not installed; expected torch, or pip install {PACKAGES[name]}")
     if name == "triton":
@@ -49,10 +49,10 @@ def triton_attention(shape: ModelShape, dtype: torch.dtype, device: torch.device
     """Our own kernels; on a CPU only where they are interpreted."""
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise CannotRun("attention triton: needs a CUDA GPU, or TRITON_INTERPRET=1 to interpret its kernels (slow)")
-    from calibrate.decoder.attention.triton_backend import PagedAttention
+    from calibrate.decoder.attention.triton_backend import TritonAttention
 
     try:
-        return PagedAttention(shape, rows, device, dtype_bytes=dtype.itemsize)
+        return TritonAttention(shape, rows, device, dtype_bytes=dtype.itemsize)
     except ValueError as error:
         raise CannotRun(str(error)) from None
 

@@ -1,7 +1,7 @@
-"""Attention in plain PyTorch: the pages of one sequence are gathered, cut to its length, and attended to.
+"""Attention in PyTorch: the pages of one sequence are gathered, cut to its length, and attended to.
 
 The reference for the other backends, on CPU and GPU. One sequence at a time: exact, not fast. Cutting to the
-length, rather than masking, keeps what is in unused places out even where it is not a number.
+length, rather than masking, keeps values in unused places out even where they are NaN.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 
-class GatherAttention:
+class TorchAttention:
     """The backend `torch`."""
 
     capturable = False
@@ -25,15 +25,15 @@ class GatherAttention:
         self.shape = shape
         self.width = width
 
-    def workspace_bytes(self, tokens: int, longest: int) -> int:
-        """One sequence's keys and values, gathered and for the moment once more; the mask of its chunk, twice."""
-        copies = 2 * longest * self.shape.kv_width * self.width
-        return 2 * copies + min(tokens, longest) * longest * (1 + self.width)
+    def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
+        """Bytes of one sequence's keys and values, gathered and copied, and of the mask of its chunk, twice."""
+        copies = 2 * max_model_len * self.shape.kv_width * self.width
+        return 2 * copies + min(tokens, max_model_len) * max_model_len * (1 + self.width)
 
-    def prepare(self, batch: Ragged) -> None:
-        """Nothing to prepare."""
+    def prepare(self, batch: AttentionMetadata) -> None:
+        """Does nothing."""
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Causal attention of (tokens, heads, head_size) queries to paged keys and values; zeros for empty rows."""
         out = torch.zeros_like(queries)
         first = 0

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from calibrate.decoder.attention import triton_kernels
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 LOG2_E = 1.4426950408889634
@@ -18,7 +18,7 @@ WARPS = 4
 MOST_SPLITS = 64
 
 
-class PagedAttention:
+class TritonAttention:
     """The backend `triton`.
 
     `rows` is the most decodes of a step: the workspace for their splits is allocated here, once, so that captured
@@ -49,23 +49,23 @@ class PagedAttention:
         self.weights = torch.empty(room * shape.heads, dtype=torch.float32, device=device)
 
     def splits(self, rows: int) -> int:
-        """Into how many parts each context is split when so many rows decode."""
+        """The number of parts into which each context is split in a step with `rows` decodes."""
         if self.fixed is not None:
             return self.fixed
         wanted = self.programs / (rows * self.shape.kv_heads)
         return 1 << max(0, min(round(log2(wanted)), MOST_SPLITS.bit_length() - 1))
 
-    def workspace_bytes(self, tokens: int, longest: int) -> int:
-        """What was allocated for splits: it depends on neither."""
+    def workspace_bytes(self, tokens: int, max_model_len: int) -> int:
+        """Bytes allocated for splits, the same for every step."""
         return (self.parts.numel() + self.weights.numel()) * self.parts.itemsize
 
-    def prepare(self, batch: Ragged) -> None:
-        """Nothing to prepare: the kernels read the batch as it is."""
+    def prepare(self, batch: AttentionMetadata) -> None:
+        """Does nothing: the kernels read the batch as it is."""
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata) -> Tensor:
         """Causal attention of (tokens, heads, head_size) queries to paged keys and values; zeros for empty rows.
 
-        A token may be wider than its queries (keys and values beside them): heads must lie side by side.
+        A token's row may be wider than its queries (keys and values after them): the heads must be contiguous.
         """
         out = torch.empty(queries.shape, dtype=queries.dtype, device=queries.device)
         if batch.decodes:
@@ -74,7 +74,7 @@ class PagedAttention:
             self.chunks(queries, keys, values, batch, out)
         return out
 
-    def decode(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged, out: Tensor) -> None:
+    def decode(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata, out: Tensor) -> None:
         """The rows that compute one position: splits of their contexts, then their merge."""
         rows, heads, head = batch.decodes, self.shape.heads, self.shape.head_size
         splits = self.splits(rows)
@@ -88,7 +88,7 @@ class PagedAttention:
                 self.parts, self.weights, out, HEADS=heads, HEAD=head, SPLITS=splits, num_warps=WARPS
             )
 
-    def chunks(self, queries: Tensor, keys: Tensor, values: Tensor, batch: Ragged, out: Tensor) -> None:
+    def chunks(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata, out: Tensor) -> None:
         """The rows that compute several: tiles of their queries."""
         decodes, counts = batch.decodes, batch.counts[batch.decodes :]
         queries, out, tables = queries[decodes:], out[decodes:], batch.tables[decodes:]
@@ -102,7 +102,7 @@ class PagedAttention:
 
 
 def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str, int]:
-    """What the decode kernel is compiled for."""
+    """The constants that the decode kernel is compiled for."""
     group = shape.heads // shape.kv_heads
     return {
         "HEADS": shape.heads,
@@ -116,7 +116,7 @@ def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str
 
 
 def chunk_constants(shape: ModelShape, page_size: int) -> dict[str, int]:
-    """What the chunk kernel is compiled for."""
+    """The constants that the chunk kernel is compiled for."""
     return {
         "HEADS": shape.heads,
         "GROUP": shape.heads // shape.kv_heads,
@@ -128,7 +128,7 @@ def chunk_constants(shape: ModelShape, page_size: int) -> dict[str, int]:
 
 
 def stages(itemsize: int) -> int:
-    """Tiles on their way at once: as many as shared memory holds on every GPU from sm_80 on."""
+    """Pipeline stages of the kernels' loops: as many as shared memory holds on every GPU from sm_80 on."""
     return 3 if itemsize < 4 else 2
 
 

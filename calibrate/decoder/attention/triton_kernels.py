@@ -1,10 +1,10 @@
 """Triton kernels of paged attention: decodes in splits of their context, chunks in tiles of their queries.
 
-Both read lengths and page tables on the device, so the grid of a captured graph stays right whatever they say.
+Both read lengths and page tables on the device, so the grid of a captured graph is right for any lengths and tables.
 Softmax runs in base 2 over scores scaled by log2(e), with the usual running maximum and sum (Dao et al.,
-FlashAttention, 2022; split over the context as in Flash-Decoding, 2023). A page table is followed position by
-position, so every page size works; nothing is compiled anew for where a table begins or how wide it is. Pages are
-(kv_heads, page_size, head_size): what one head reads of a page is one piece.
+FlashAttention, 2022; split over the context as in Flash-Decoding, 2023). A page table is read position by position,
+so every page size works; kernels are not recompiled for the alignment or width of a table. Pages are (kv_heads,
+page_size, head_size): one head of a page is contiguous.
 """
 
 # mypy: disable-error-code="no-untyped-def, misc, untyped-decorator"

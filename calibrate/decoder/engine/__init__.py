@@ -1,1 +1,1 @@
-"""Launching steps: inputs, streams, CUDA graphs, swapping, and engines that only advance a clock."""
+"""Execution of steps: inputs, streams, CUDA graphs, swapping; and synthetic engines that advance a clock."""

@@ -1,8 +1,8 @@
-"""Compiles the Triton kernels for GPUs that are not here, and says what they need of one.
+"""Compiles the Triton kernels for GPUs that are not present, and prints the shared memory they need.
 
     python -m calibrate.decoder.engine.aot_compile --model llama-3.1-8b --arch 80 90 100
 
-The same source, constants and alignments as at run time; so what a GPU would refuse is found on any machine.
+Source, constants and alignments are those of run time, so compile errors for a GPU are found on any machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from triton.compiler import ASTSource
 from calibrate.decoder.attention import triton_kernels
 from calibrate.decoder.attention.triton_backend import WARPS, chunk_constants, decode_constants, stages
 from calibrate.decoder.model import ops_triton
-from calibrate.models.decoder_shape import BYTES, DType, ModelShape, model_shape
+from calibrate.models.architecture import BYTES
+from calibrate.models.decoder_shape import DTYPES, DType, ModelShape, model_shape
 
 POINTERS = {"float32": "*fp32", "bfloat16": "*bf16", "float16": "*fp16"}
 FLOAT32 = ("parts", "weights", "rotary")
@@ -40,7 +41,7 @@ class Compiled:
     copies_ahead: int
 
 
-def specimens(
+def compiled_kernels(
     shape: ModelShape, page_size: int, itemsize: int
 ) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
     """Every kernel with the constants and options it gets for a shape."""
@@ -53,7 +54,7 @@ def specimens(
     for add in (False, True):
         yield ops_triton.norm_rows, ops_triton.norm_constants(shape.hidden, add), {}
     yield ops_triton.rotate_heads, ops_triton.rotate_constants(heads, shape.kv_heads, head), {"num_warps": 1}
-    yield ops_triton.gate_columns, ops_triton.gate_constants(shape.intermediate), {}
+    yield ops_triton.swiglu_columns, ops_triton.swiglu_constants(shape.intermediate), {}
 
 
 def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int], dtype: DType, arch: int) -> Compiled:
@@ -79,12 +80,12 @@ def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int], dt
 
 
 def main() -> None:
-    """Compile all kernels for all architectures asked for; one line each. Exit code 1 if one asks for too much."""
+    """Compile all kernels for all architectures, one line each. Exit code 1 if one needs too much shared memory."""
     parser = argparse.ArgumentParser(
         prog="python -m calibrate.decoder.engine.aot_compile", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("--model", default="llama-3.1-8b", help="a named model, or the path of a config.json")
-    parser.add_argument("--dtype", choices=list(BYTES), default="bfloat16")
+    parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
     parser.add_argument("--page-size", type=int, default=16)
     parser.add_argument("--arch", type=int, nargs="+", choices=list(SHARED_BYTES), default=list(SHARED_BYTES))
     parser.add_argument("--kernel", help="only kernels with this in their name")
@@ -94,7 +95,7 @@ def main() -> None:
     except ValueError as refusal:
         parser.error(str(refusal))
     print(f"{'kernel':<14} {'arch':>6} {'shared bytes':>12} {'copies ahead':>12}")
-    for kernel, constants, options in specimens(shape, asked.page_size, BYTES[asked.dtype]):
+    for kernel, constants, options in compiled_kernels(shape, asked.page_size, BYTES[asked.dtype]):
         for arch in asked.arch:
             if asked.kernel is None or asked.kernel in kernel.__name__:
                 found = compiled(kernel, constants, options, asked.dtype, arch)

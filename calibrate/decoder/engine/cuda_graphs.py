@@ -1,7 +1,7 @@
-"""Decode steps of a fixed batch: inputs in places that stay, so that a GPU's launches can be captured once.
+"""Decode steps of a fixed batch: inputs at fixed addresses, so that a GPU's launches can be captured once.
 
-A step with fewer rows is padded to the next bucket; rows of padding have no length, write to the spare page, and
-cost what they cost: the engine is measured as it runs.
+A step with fewer rows is padded to the next capture size. Rows of padding have no length and write to the spare page;
+their cost is part of what is measured, as it is part of what an engine pays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.decoder.model.decoder import Decoder
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ WARM_UPS = 2
 T = TypeVar("T")
 
 
-def buckets_up_to(slots: int) -> tuple[int, ...]:
-    """Batch sizes worth a graph each: dense where a row more costs most, and the number of slots itself."""
+def default_capture_sizes(slots: int) -> tuple[int, ...]:
+    """Batch sizes to capture: dense where one more row costs most, and `slots` itself."""
     above = range(STEPS[-1] + 64, slots, 64)
     return (*(step for step in (*STEPS, *above) if step < slots), slots)
 
 
-class FixedDecode:
-    """The decode of one bucket: inputs are copied to where they were, and the same launches follow.
+class PaddedDecode:
+    """The decode of one capture size: inputs are copied to fixed addresses, and the same launches follow.
 
     On a GPU they are captured as a CUDA graph (`pool`: memory that graphs may share); on a CPU they are called.
     """
@@ -52,7 +52,7 @@ class FixedDecode:
         self.rows = rows
         self.run = captured(self.launch, pool) if device.type == "cuda" else self.launch
 
-    def __call__(self, tokens: Tensor, batch: Ragged) -> Tensor:
+    def __call__(self, tokens: Tensor, batch: AttentionMetadata) -> Tensor:
         """Scores of the next token of every row, padding included; they stay until the next call."""
         self.tokens.copy_(tokens)
         self.positions.copy_(batch.positions)
@@ -61,8 +61,8 @@ class FixedDecode:
         return self.run()
 
     def launch(self) -> Tensor:
-        """The pass itself, over the inputs where they lie."""
-        batch = Ragged(
+        """The forward pass over the inputs at their addresses."""
+        batch = AttentionMetadata(
             tables=self.tables,
             lengths=self.lengths,
             positions=self.positions,
@@ -77,9 +77,9 @@ class FixedDecode:
 
 
 def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Callable[[], T]:
-    """The launches of a GPU's current stream as a graph, after a few that compile kernels and settle libraries.
+    """The launches on a GPU's current stream as a graph, after warm-up calls that compile kernels.
 
-    Calling it replays them; what it returns lies where it lay, until the next call.
+    Calling the result replays them; what it returns is overwritten by the next call.
     """
     for _ in range(WARM_UPS):
         launch()
@@ -96,15 +96,17 @@ def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Calla
     return replay
 
 
-class FixedDecodes:
-    """One for each bucket, the largest first, so that the smaller ones find its memory."""
+class PaddedDecodes:
+    """A `PaddedDecode` for each capture size, the largest first, so that the smaller ones reuse its memory."""
 
-    def __init__(self, decoder: Decoder, buckets: Sequence[int], width: int, page_size: int) -> None:
+    def __init__(self, decoder: Decoder, capture_sizes: Sequence[int], width: int, page_size: int) -> None:
         pool = torch.cuda.graph_pool_handle() if decoder.cache.data.is_cuda else None
-        self.buckets = sorted(buckets)
-        self.decodes = {rows: FixedDecode(decoder, rows, width, page_size, pool) for rows in reversed(self.buckets)}
+        self.capture_sizes = sorted(capture_sizes)
+        self.decodes = {
+            rows: PaddedDecode(decoder, rows, width, page_size, pool) for rows in reversed(self.capture_sizes)
+        }
 
-    def bucket(self, rows: int) -> int | None:
-        """The smallest that holds so many rows, None if none does."""
-        place = bisect_left(self.buckets, rows)
-        return self.buckets[place] if place < len(self.buckets) else None
+    def capture_size(self, rows: int) -> int | None:
+        """The smallest capture size of at least `rows`; None: there is none."""
+        place = bisect_left(self.capture_sizes, rows)
+        return self.capture_sizes[place] if place < len(self.capture_sizes) else None

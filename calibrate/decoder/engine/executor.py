@@ -1,6 +1,7 @@
-"""The real engine: steps of a scheduler computed by a decoder, on a GPU or a CPU, as fast as it goes.
+"""The real engine: steps of a scheduler computed by a decoder, on a GPU or a CPU.
 
-Pages are numbered by whoever plans; the executor reads and writes those it is told. Knows no policy and no queue.
+The pages of a step are chosen by the scheduler's pool; the executor reads and writes the given pages. Independent of
+policies and queues.
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ import torch
 from torch import Tensor
 
 from calibrate.decoder.attention.registry import choose_attention
-from calibrate.decoder.engine.cuda_graphs import FixedDecodes, buckets_up_to
+from calibrate.decoder.engine.cuda_graphs import PaddedDecodes, default_capture_sizes
 from calibrate.decoder.engine.host_swap import HostPages
-from calibrate.decoder.engine.input_batch import SCRAP, Layout, layout_of, pack, unpacked
+from calibrate.decoder.engine.input_batch import PADDING_ROW, Layout, layout_of, pack, unpacked
 from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import CannotRun, Outcome, OutOfMemory, Row, Step
-from calibrate.decoder.engine.streams import Lane, Pending, StreamLane, ThreadLane
+from calibrate.decoder.engine.streams import CpuStream, CudaStream, ExecutionStream, Pending
 from calibrate.decoder.engine.token_store import TokenStore
 from calibrate.decoder.model import ops_torch
 from calibrate.decoder.model.attention_metadata import Cache
-from calibrate.decoder.model.decoder import Attention, Between, Decoder, torch_dtype
+from calibrate.decoder.model.decoder import Attention, Decoder, Ops, torch_dtype
 from calibrate.decoder.model.sampling import best, drawn, uniform
-from calibrate.hardware.device_memory import GPU_LIBRARIES, MemoryPlan, host_bytes, plan_memory, size
+from calibrate.hardware.device_memory import GPU_LIBRARIES, host_bytes, plan_memory, size
+from calibrate.hardware.memory_plan import MemoryPlan
 from calibrate.models.decoder_shape import DType, ModelShape
 from calibrate.models.weights import load_weights, random_weights
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
-    """A step on its way: its job, the rows as they run, and for each yielding row of the step its place there."""
+class InFlight:
+    """A launched step: its pending job, its rows as they run, and each yielding row's place among the results."""
 
     pending: Pending
     batch: int
@@ -44,11 +46,11 @@ class Flight:
 class Executor:
     """An engine of a shape under options: `calibrate.decoder.engine.protocol.Engine`, with real tokens.
 
-    device     where it runs, and `attention` the backend it runs with
-    plan       how the device's memory is divided
-    buckets    batches that decodes are padded to
+    device         where it runs, and `attention` the backend it runs with
+    plan           how the device's memory is divided
+    capture_sizes  batches that decodes are padded to
 
-    Raises CannotRun for what is not there.
+    Raises CannotRun for a device, backend or memory that is not available.
     """
 
     def __init__(self, shape: ModelShape, options: EngineOptions) -> None:
@@ -57,16 +59,18 @@ class Executor:
         self.device = device_of(options.device)
         on_gpu = self.device.type == "cuda"
         self.dtype: DType = options.dtype or (shape.dtype if on_gpu else "float32")
-        self.page_size, self.longest = options.page_size, options.longest
+        self.page_size, self.max_model_len = options.page_size, options.max_model_len
         self.host_pages = options.host_pages
         self.attention, attend = choose_attention(
             options.attention, shape, torch_dtype(self.dtype), self.device, options.slots
         )
-        self.buckets: tuple[int, ...] = options.buckets or ()
-        if options.buckets is None and on_gpu and attend.capturable:
-            self.buckets = buckets_up_to(options.slots)
-        if self.buckets and not attend.capturable:
-            raise CannotRun(f"attention {self.attention}: cannot run padded batches; expected no buckets, or triton")
+        self.capture_sizes: tuple[int, ...] = options.capture_sizes or ()
+        if options.capture_sizes is None and on_gpu and attend.capturable:
+            self.capture_sizes = default_capture_sizes(options.slots)
+        if self.capture_sizes and not attend.capturable:
+            raise CannotRun(
+                f"attention {self.attention}: cannot run padded batches; expected no capture_sizes, or triton"
+            )
         total = device_bytes(self.device, options.memory_fraction)
         self.plan: MemoryPlan = plan_memory(
             shape,
@@ -77,21 +81,21 @@ class Executor:
             pages=options.pages,
             token_budget=options.token_budget,
             slots=options.slots,
-            longest=self.longest,
-            buckets=self.buckets,
-            workspace=attend.workspace_bytes(options.token_budget, self.longest),
+            max_model_len=self.max_model_len,
+            capture_sizes=self.capture_sizes,
+            workspace=attend.workspace_bytes(options.token_budget, self.max_model_len),
             libraries=GPU_LIBRARIES if on_gpu else 0,
         )
         self.pages = self.plan.pages
-        self.lane: Lane = StreamLane(self.device) if on_gpu else ThreadLane(options.threads)
+        self.stream: ExecutionStream = CudaStream(self.device) if on_gpu else CpuStream(options.threads)
         self.decoder: Decoder
         self.host: HostPages
-        self.fixed: FixedDecodes
+        self.fixed: PaddedDecodes
         self.tokens: TokenStore
         try:
-            self.lane.do(partial(self.build, attend))
+            self.stream.do(partial(self.build, attend))
         except BaseException as error:
-            self.lane.close()
+            self.stream.close()
             if isinstance(error, OutOfMemory):
                 raise CannotRun(f"model {shape.name}: {error}") from None
             raise
@@ -104,29 +108,29 @@ class Executor:
         else:
             weights = load_weights(self.shape, folder, dtype, self.device)
         cache = Cache.empty(self.shape, self.pages, self.page_size, dtype, self.device)
-        self.decoder = Decoder(self.shape, weights, cache, attend, self.between(), self.longest + 1)
+        self.decoder = Decoder(self.shape, weights, cache, attend, self.ops(), self.max_model_len + 1)
         self.host = HostPages(cache, self.host_pages)
-        self.tokens = TokenStore(self.longest, self.shape.vocabulary, self.device)
-        width = -(-(self.longest + 1) // self.page_size)
-        self.fixed = FixedDecodes(self.decoder, self.buckets, width, self.page_size)
+        self.tokens = TokenStore(self.max_model_len, self.shape.vocabulary, self.device)
+        width = -(-(self.max_model_len + 1) // self.page_size)
+        self.fixed = PaddedDecodes(self.decoder, self.capture_sizes, width, self.page_size)
         if self.device.type == "cuda":
             self.warm_up()
 
     def warm_up(self) -> Tensor:
-        """The largest chunk, in the spare page: room is found for it, and what is made at first use is there."""
-        count = min(self.options.token_budget, self.longest)
+        """Run the largest chunk, in the spare page: it allocates the memory, and whatever is created at first use."""
+        count = min(self.options.token_budget, self.max_model_len)
         pages = -(-count // self.page_size)
         row = Row(0, 0, count, [0] * pages, True)
         layout = layout_of([row], self.page_size)
         packed = np.zeros(sum(layout.sizes), np.int32)
-        pack(packed, [row], layout, {0: SCRAP}, self.page_size, self.pages)
+        pack(packed, [row], layout, {0: PADDING_ROW}, self.page_size, self.pages)
         packed[-pages:] = self.pages
         batch, moves = unpacked(torch.from_numpy(packed).to(self.device), layout, self.page_size)
         tokens = self.tokens.tokens[moves.sources, batch.positions]
         return best(self.decoder.logits(tokens, batch, moves.wanted))
 
-    def between(self) -> Between:
-        """What runs between the matrix products: Triton kernels where those of a backend run too."""
+    def ops(self) -> Ops:
+        """What computes the operators between the matrix products: Triton kernels unless attention is `torch`."""
         if self.attention == "torch":
             return ops_torch
         from calibrate.decoder.model import ops_triton
@@ -143,43 +147,43 @@ class Executor:
         """Forget a request; raises ValueError for one that has not begun."""
         self.tokens.end(request)
 
-    def launch(self, step: Step) -> Flight:
-        """Start a step behind those launched before; raises ValueError for one that makes no sense, OutOfMemory."""
+    def launch(self, step: Step) -> InFlight:
+        """Start a step behind those launched before; raises ValueError for an inconsistent step, OutOfMemory."""
         self.check(step)
         order = sorted(range(len(step.rows)), key=lambda place: step.rows[place].count > 1)
         rows = [step.rows[place] for place in order]
-        bucket = self.fixed.bucket(len(rows)) if rows[-1].count == 1 else None
-        layout = layout_of(rows, self.page_size, bucket)
+        capture_size = self.fixed.capture_size(len(rows)) if rows[-1].count == 1 else None
+        layout = layout_of(rows, self.page_size, capture_size)
         for row in rows:
             self.tokens.place(row.request)
         packed = self.packed(rows, layout)
         arrivals = self.tokens.arrivals(row.request for row in rows)
-        pending = self.lane.submit(partial(self.run, step, layout, packed, arrivals, bucket is not None))
+        pending = self.stream.submit(partial(self.run, step, layout, packed, arrivals, capture_size is not None))
         for row in rows:
             self.tokens.known[row.request] += row.yields
         rank = {order[index]: place for place, index in enumerate(layout.yields) if index < len(order)}
         places = tuple(rank[place] for place, row in enumerate(step.rows) if row.yields)
-        return Flight(pending, layout.rows, places)
+        return InFlight(pending, layout.rows, places)
 
-    def collect(self, handle: Flight) -> Outcome:
+    def collect(self, handle: InFlight) -> Outcome:
         """Wait for a step; raises OutOfMemory, after which its requests can only be ended."""
         done = handle.pending.wait()
         tokens = tuple(done.result[place] for place in handle.places)
         return Outcome(tokens, done.device_ns, done.cpu_ns, handle.batch)
 
     def fill_cache(self, seed: int) -> None:
-        """Normal numbers into every page, to measure steps whose context was never computed."""
+        """Write normal numbers into every page, to measure steps whose context was never computed."""
 
         def fill() -> None:
             stream = torch.Generator(self.device).manual_seed(seed)
             for layer in self.decoder.cache.data:
                 layer.normal_(generator=stream)
 
-        self.lane.do(fill)
+        self.stream.do(fill)
 
     def close(self) -> None:
-        """Give the thread and the memory back."""
-        self.lane.close()
+        """Release the thread and the memory."""
+        self.stream.close()
         del self.decoder, self.host, self.fixed, self.tokens
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -212,8 +216,10 @@ class Executor:
                 )
             if row.yields and reach < known[row.request]:
                 raise ValueError(f"request {row.request}: yields after {reach} of {known[row.request]} tokens known")
-            if row.yields and reach > self.longest:
-                raise ValueError(f"request {row.request}: a token after {reach}; expected at most {self.longest}")
+            if row.yields and reach > self.max_model_len:
+                raise ValueError(
+                    f"request {row.request}: a token after {reach}; expected at most {self.max_model_len}"
+                )
         positions = sum(row.count for row in step.rows)
         if positions > max(self.options.token_budget, self.options.slots):
             raise ValueError(f"a step of {positions} positions; expected at most {self.options.token_budget}")
@@ -234,7 +240,7 @@ class Executor:
     def run(
         self, step: Step, layout: Layout, packed: Tensor, arrivals: list[tuple[int, Tensor]], padded: bool
     ) -> Tensor:
-        """The step on the device: pages move, prompts arrive, the model computes, its tokens join the others."""
+        """The step on the device: pages are swapped, prompts stored, the model computes, its tokens are stored."""
         self.host.leave(step.swap_out)
         self.host.come_back(step.swap_in)
         for row, prompt in arrivals:

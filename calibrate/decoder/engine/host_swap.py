@@ -1,4 +1,4 @@
-"""Pages on the host: the copies by which a sequence leaves the device and comes back."""
+"""Pages on the host: the copies by which a sequence is swapped out and in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_ONCE = 32
 
 
 class HostPages:
-    """Room for so many pages, each in one piece; pinned where the device is a GPU, so that copies run beside it."""
+    """Room for `pages` pages, each contiguous; pinned where the device is a GPU, so that copies overlap with it."""
 
     def __init__(self, cache: Cache, pages: int) -> None:
         layers, both, _, heads, size, width = cache.data.shape
@@ -41,7 +41,7 @@ class HostPages:
             self.cache[:, :, self.index(pages)] = gathered.movedim(0, 2)
 
     def index(self, pages: Sequence[int]) -> Tensor:
-        """Page numbers where the cache is, without waiting for what runs there."""
+        """Page numbers on the cache's device, without waiting for what runs there."""
         numbers = torch.tensor(pages)
         if self.cache.is_cuda:
             numbers = numbers.pin_memory()
@@ -49,7 +49,7 @@ class HostPages:
 
 
 def rounds(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The pairs in portions, each as sources and targets."""
+    """The pairs in groups of AT_ONCE, each as sources and targets."""
     for start in range(0, len(pairs), AT_ONCE):
         sources, targets = zip(*pairs[start : start + AT_ONCE], strict=True)
         yield sources, targets

@@ -1,6 +1,6 @@
 """From a step to the numbers a forward pass needs: one array of int32, which goes to the device in one copy.
 
-layout = layout_of(rows, page_size, bucket)         what is in it, and in which order
+layout = layout_of(rows, page_size, capture_size)         what is in it, and in which order
 pack(rows, layout, ...)                             written on the host, with numpy alone
 batch, moves = unpacked(copy, layout, page_size)    views of the copy on the device
 """
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrate.decoder.engine.protocol import Row
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
-SCRAP = 0
-"""The row of the token store that is nobody's: what padding generates is put there."""
+PADDING_ROW = 0
+"""The row of the token store that no request has: the tokens of padding are stored there."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a packed step is divided, and what of it the host knows.
+    """How a packed step is divided, as far as the host has it.
 
-    counts   positions that each row computes, `spans` the lengths of the sequences then; rows of padding come last
-             and span nothing
+    counts   positions that each row computes, and `spans` the lengths of the sequences after it; rows of padding come
+             last and have span 0
     decodes  rows at the front that compute one position each
     width    pages in a row of the table
     yields   rows whose next token is computed, in order
@@ -48,19 +48,19 @@ class Layout:
 
     @property
     def sizes(self) -> list[int]:
-        """Lengths of the parts: those of `Ragged` and of `Moves`, in the order in which `pack` names them."""
+        """Lengths of the parts, those of `AttentionMetadata` and of `Moves`, in the order that `pack` names them."""
         tokens, yields, chunks = sum(self.counts), len(self.yields), self.rows - self.decodes
         return [tokens] * 3 + [self.rows, chunks + 1] + [yields] * 4 + [self.rows * self.width]
 
 
 @dataclass(frozen=True)
 class Moves:
-    """What connects a pass with the token store.
+    """The token store's rows and columns that a pass reads and writes.
 
     sources  row of the store from which each computed token is read, at its position
-    wanted   which of the computed tokens are followed by a new one
-    targets  row of the store into which that is put, and `columns` its position
-    draws    for each, a number from 0 to 1 that chooses it, where tokens are sampled
+    wanted   indices of the computed tokens after which a new one is generated
+    targets  row of the store into which that is written, and `columns` its position
+    draws    for each, a number from 0 to 1 that selects it, where tokens are sampled
     """
 
     sources: Tensor
@@ -70,9 +70,9 @@ class Moves:
     draws: Tensor
 
 
-def layout_of(rows: Sequence[Row], page_size: int, bucket: int | None = None) -> Layout:
-    """How rows (decodes first) are packed; with a bucket all decode, are padded to so many, and all yield."""
-    padding = 0 if bucket is None else bucket - len(rows)
+def layout_of(rows: Sequence[Row], page_size: int, capture_size: int | None = None) -> Layout:
+    """How rows (decodes first) are packed; with a capture size they are padded to it, and every row yields."""
+    padding = 0 if capture_size is None else capture_size - len(rows)
     spans = tuple(row.start + row.count for row in rows)
     yields = (place for place, row in enumerate(rows) if row.yields)
     return Layout(
@@ -80,7 +80,7 @@ def layout_of(rows: Sequence[Row], page_size: int, bucket: int | None = None) ->
         spans=spans + (0,) * padding,
         decodes=sum(row.count == 1 for row in rows) + padding,
         width=max(-(-span // page_size) for span in spans),
-        yields=tuple(yields if bucket is None else range(bucket)),
+        yields=tuple(yields if capture_size is None else range(capture_size)),
     )
 
 
@@ -109,7 +109,7 @@ def pack(
     positions[:] = np.arange(len(positions), dtype=np.int32) - (ends - counts - first)[owners]
     offsets[0] = 0
     offsets[1:] = np.cumsum(counts[layout.decodes :])
-    stored_rows = np.full(layout.rows, SCRAP, np.int32)
+    stored_rows = np.full(layout.rows, PADDING_ROW, np.int32)
     stored_rows[: len(rows)] = [stored[row.request] for row in rows]
     sources[:] = stored_rows[owners]
 
@@ -117,7 +117,7 @@ def pack(
     brings = np.zeros(layout.rows, bool)
     brings[: len(rows)] = [row.yields for row in rows]
     wanted[:] = ends[yields] - 1
-    targets[:] = np.where(brings, stored_rows, SCRAP)[yields]
+    targets[:] = np.where(brings, stored_rows, PADDING_ROW)[yields]
     columns[:] = np.where(brings, lengths, 0)[yields]
     draws[:] = 0
     if draw is not None:
@@ -148,11 +148,11 @@ def used_pages(rows: Sequence[Row], page_size: int, pages: int) -> NDArray[np.in
     return found
 
 
-def unpacked(packed: Tensor, layout: Layout, page_size: int) -> tuple[Ragged, Moves]:
+def unpacked(packed: Tensor, layout: Layout, page_size: int) -> tuple[AttentionMetadata, Moves]:
     """A step on the device: views of its packed copy."""
     parts = torch.split(packed, layout.sizes)
     positions, owners, sources, lengths, offsets, wanted, targets, columns, draws, tables = parts
-    batch = Ragged(
+    batch = AttentionMetadata(
         tables=tables.view(layout.rows, layout.width),
         lengths=lengths,
         positions=positions,

@@ -1,4 +1,4 @@
-"""Opening an engine, or the one line that says why there is none. Imports torch when it is asked to."""
+"""Opening an engine, or one line that says why there is none. Imports torch only when called."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 def open_engine(model: str | ModelShape, options: EngineOptions) -> Executor:
     """An engine for a named model, a config.json, or a shape; close it after use.
 
-    Raises CannotRun, one line, without torch, without a GPU where one was asked for, for an unknown model, a
-    backend that is not there, a sequence longer than the model was made for, or too little memory.
+    Raises CannotRun, one line, without torch, without a GPU where one is required, for an unknown model, a backend
+    that is not installed, a max_model_len above the model's, or too little memory.
     """
     try:
         shape = model_shape(model) if isinstance(model, str) else model
     except ValueError as error:
         raise CannotRun(str(error)) from None
-    if options.longest > shape.longest:
-        raise CannotRun(f"longest is {options.longest}; expected at most {shape.longest}, for {shape.name}")
+    if options.max_model_len > shape.max_model_len:
+        raise CannotRun(
+            f"max_model_len is {options.max_model_len}; expected at most {shape.max_model_len}, for {shape.name}"
+        )
     try:
         import torch  # noqa: F401 - only whether it is there
     except ImportError:

@@ -24,10 +24,10 @@ class EngineOptions:
     memory_fraction  of the device's memory (a CPU's: what the machine has, or the process may use) used at most
     slots            most rows of a step
     token_budget     most positions that a step computes
-    longest          most tokens of one request, prompt and output
-    threads          that a CPU computes with; CPU time is known for one
-    buckets          batches that decodes are padded to; None: on a GPU a graph for each of a list up to `slots`, on a
-                     CPU no padding; () no padding
+    max_model_len    most tokens of one request, prompt and output
+    threads          that a CPU computes with; CPU time is measured with one only
+    capture_sizes    batches that decodes are padded to; None: on a GPU a captured graph for each of a list up to
+                     `slots`, on a CPU no padding; (): no padding
     temperature      0 takes the best token, above 0 tokens are drawn
     seed             of weights and draws
     weights          a folder with a checkpoint; None: random weights
@@ -42,16 +42,16 @@ class EngineOptions:
     memory_fraction: float = 0.9
     slots: int = 64
     token_budget: int = 2048
-    longest: int = 4096
+    max_model_len: int = 4096
     threads: int = 1
-    buckets: tuple[int, ...] | None = None
+    capture_sizes: tuple[int, ...] | None = None
     temperature: float = 0.0
     seed: int = 0
     weights: Path | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for an option out of its range."""
-        for key in ("page_size", "slots", "token_budget", "longest", "threads"):
+        for key in ("page_size", "slots", "token_budget", "max_model_len", "threads"):
             if getattr(self, key) < 1:
                 raise ValueError(f"{key} is {getattr(self, key)}; expected at least 1")
         if self.page_size > 128:
@@ -64,6 +64,6 @@ class EngineOptions:
             raise ValueError(f"memory_fraction is {self.memory_fraction}; expected above 0 and at most 1")
         if not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature is {self.temperature}; expected 0 or more")
-        for rows in self.buckets or ():
+        for rows in self.capture_sizes or ():
             if not 1 <= rows <= self.slots:
-                raise ValueError(f"buckets has {rows}; expected 1 to {self.slots}, the slots")
+                raise ValueError(f"capture_sizes has {rows}; expected 1 to {self.slots}, the slots")

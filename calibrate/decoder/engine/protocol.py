@@ -1,8 +1,8 @@
-"""What a driver and an engine say to each other: the data of one step, and the protocol. Imports no torch.
+"""The interface of an engine: the data of one step, and the protocol. Imports no torch.
 
 The driver decides (with the scheduler) what a step computes and in which physical pages; the engine computes it.
-The engine keeps the tokens of every request it was told of, on the device, and appends what it generates: when a
-step is launched while another runs, nobody on the host knows yet which token it starts from.
+The engine keeps the tokens of every request that has begun, on the device, and appends what it generates: when a
+step is launched while another runs, its first token is not yet known on the host.
 
     engine.begin(request, prompt)        its tokens are known from now on
     handle = engine.launch(step)         returns at once
@@ -54,12 +54,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step brought, and how long the device took.
+    """The results of a step, and its duration on the device.
 
     tokens     the tokens of the rows that yield, in the order of the rows
     device_ns  between the start and the end of the step on the device: CUDA events, or the wall clock of the thread
                that computes on a CPU; copies of pages included, waiting for the step before not
-    cpu_ns     CPU time of that thread, which a busy host does not stretch; None on a GPU
+    cpu_ns     CPU time of that thread, which other load on the host does not stretch; None on a GPU
     batch      rows as they ran, padding of a captured graph included
     """
 
@@ -73,11 +73,11 @@ Handle = TypeVar("Handle")
 
 
 class CannotRun(ValueError):  # noqa: N818 - said to the user as it is
-    """A model, a device or a memory with which there is no engine; str() is the whole line the user sees."""
+    """A model, a device or a memory for which there is no engine; str() is the line shown to the user."""
 
 
 class OutOfMemory(RuntimeError):  # noqa: N818
-    """The device has no room for this step; smaller ones can still be launched. str() says what was asked for."""
+    """The device has no memory for this step; smaller ones can still be launched. str() has the size requested."""
 
 
 class Engine(Protocol[Handle]):
@@ -86,13 +86,13 @@ class Engine(Protocol[Handle]):
     pages       physical pages on the device, numbered from 0
     host_pages  pages on the host to swap to, numbered from 0
     page_size   token positions in each
-    longest     most tokens of one request, prompt and output
+    max_model_len     most tokens of one request, prompt and output
     """
 
     pages: int
     host_pages: int
     page_size: int
-    longest: int
+    max_model_len: int
 
     def begin(self, request: int, prompt: Sequence[int]) -> None:
         """The tokens of a prompt; raises ValueError if it is too long or has a token the model does not know."""
@@ -100,7 +100,7 @@ class Engine(Protocol[Handle]):
     def launch(self, step: Step) -> Handle:
         """Start a step behind those launched before, without waiting for the device.
 
-        Raises ValueError for a row that contradicts what the engine knows of its request, OutOfMemory.
+        Raises ValueError for a row that contradicts the tokens known of its request, OutOfMemory.
         """
 
     def collect(self, handle: Handle) -> Outcome:

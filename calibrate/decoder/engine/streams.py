@@ -1,7 +1,6 @@
-"""Where steps run, one after another, and how long each took: a stream of a GPU, or a thread of a CPU.
+"""Execution of steps one after another, with their durations: on a stream of a GPU, or in a thread of a CPU.
 
-A lane takes a job and returns at once; whoever wants the result waits for it. So a driver can plan a step while
-another runs, on either.
+`submit` returns at once and `wait` blocks for the result, so a driver can plan a step while another runs, on either.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Done:
-    """What a job gave, on the host; ns on the device, and of CPU time where one thread did it all."""
+    """The result of a job, on the host; ns on the device, and CPU time where one thread ran all of it."""
 
     result: list[int]
     device_ns: int
@@ -35,23 +34,23 @@ class Done:
 
 
 class Pending(Protocol):
-    """A job on its way."""
+    """A submitted job."""
 
     def wait(self) -> Done:
-        """Its result, once it is there; raises OutOfMemory if the device had no room for it."""
+        """The result, once it is there; raises OutOfMemory if the device had no memory for the job."""
 
 
-class Lane(Protocol):
-    """Runs jobs in the order in which they come."""
+class ExecutionStream(Protocol):
+    """Runs jobs in the order in which they are submitted."""
 
     def submit(self, job: Job) -> Pending:
-        """Start a job behind the others, without waiting; raises OutOfMemory if there is no room for it."""
+        """Start a job behind the others, without waiting; raises OutOfMemory if the device has no memory for it."""
 
     def do(self, action: Callable[[], T]) -> T:
         """Run something behind the others and wait for it."""
 
     def close(self) -> None:
-        """No job will come any more."""
+        """Release the stream; no job may follow."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class InThread:
         return self.future.result()
 
 
-class ThreadLane:
-    """A thread of its own in which PyTorch computes with so many threads (one: its CPU time is all there is)."""
+class CpuStream:
+    """A thread in which PyTorch computes with `threads` threads; CPU time is measured with one only."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -107,7 +106,7 @@ class OnStream:
         return Done(self.result.tolist(), round(self.start.elapsed_time(self.end) * 1e6), None)
 
 
-class StreamLane:
+class CudaStream:
     """A stream of a GPU. `submit` returns when all launches of the job are queued."""
 
     def __init__(self, device: torch.device) -> None:
@@ -139,19 +138,19 @@ class StreamLane:
 
 
 def event(timing: bool) -> torch.cuda.Event:
-    """An event to record in a stream; only with timing can its distance from another be asked."""
+    """A CUDA event; only with timing can the time to another event be measured."""
     return torch.cuda.Event(enable_timing=timing)  # type: ignore[no-untyped-call]
 
 
 def guarded(action: Callable[[], T]) -> T:
-    """Run something without gradients; what a device says when it has no room becomes OutOfMemory."""
+    """Run an action without gradients; errors for lack of memory are raised as OutOfMemory."""
     with torch.inference_mode(), memory_errors():
         return action()
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turn the ways in which PyTorch says that memory has run out into OutOfMemory."""
+    """Raise OutOfMemory for each error by which PyTorch reports a lack of memory."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -1,8 +1,8 @@
-"""Engines that are none: they run batches by advancing a clock.
+"""Engines without a model: they run batches by advancing a clock.
 
-`FakeExecutor` takes exactly the cost of each batch, and makes a replay the simulator's twin. `SyntheticEngine` has
-the seam of a real engine (`calibrate.decoder.engine.protocol`) and its manners: it refuses what a real one could not
-compute, and its steps vary. What is measured, fitted and validated against it has a right answer. Knows no torch.
+`FakeExecutor` takes exactly the cost of each batch: a replay with it has the simulator's log. `SyntheticEngine` has
+the interface of a real engine (`calibrate.decoder.engine.protocol`): it refuses what a real one could not compute,
+and its steps vary, so the right result of a measurement, fit or validation is known. Imports no torch.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class FakeExecutor:
         return self.free_at
 
     def collect(self, handle: Nanoseconds) -> None:
-        """It is the end of that batch now."""
+        """Set the clock to the end of that batch."""
         self.clock.sleep_until(handle)
 
     def forget(self, seq: Sequence) -> None:
-        """Nothing was kept of it."""
+        """Does nothing."""
 
 
 class SyntheticEngine:
-    """A device whose steps cost what `cost` says, times a lognormal factor of sigma `noise` drawn from `seed`.
+    """A device whose steps cost what `cost` gives, times a lognormal factor of sigma `noise` drawn from `seed`.
 
     Raises ValueError for a step that a real engine could not compute: unknown requests, positions skipped or not
-    known yet, too few pages, a page held by two rows but for full ones before both, copies of pages not there.
+    known yet, too few pages, a page that two rows write, copies of pages that do not exist.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SyntheticEngine:
         pages: int,
         page_size: int,
         *,
-        longest: int = 1 << 20,
+        max_model_len: int = 1 << 20,
         host_pages: int = 0,
         noise: float = 0.0,
         seed: int = 0,
@@ -63,7 +63,7 @@ class SyntheticEngine:
         self.clock = clock
         self.pages = pages
         self.page_size = page_size
-        self.longest = longest
+        self.max_model_len = max_model_len
         self.host_pages = host_pages
         self.noise = noise
         self.stream = np.random.default_rng(seed)
@@ -75,9 +75,11 @@ class SyntheticEngine:
         self.launched = 0
 
     def begin(self, request: int, prompt: Several[int]) -> None:
-        """So many tokens are known of a request."""
-        if len(prompt) >= self.longest:
-            raise ValueError(f"request {request} has a prompt of {len(prompt)} tokens; the longest is {self.longest}")
+        """A request with this prompt; only its length is kept."""
+        if len(prompt) >= self.max_model_len:
+            raise ValueError(
+                f"request {request} has a prompt of {len(prompt)} tokens; expected fewer than {self.max_model_len}"
+            )
         if request in self.known:
             raise ValueError(f"request {request} has begun already")
         self.prompt[request] = self.known[request] = len(prompt)
@@ -100,10 +102,10 @@ class SyntheticEngine:
         return self.launched, lasts, self.free_at, step
 
     def collect(self, handle: tuple[int, Nanoseconds, Nanoseconds, Step]) -> Outcome:
-        """It is the end of that step now; every token is 0."""
+        """Set the clock to the end of the step; every token is 0."""
         number, lasts, end, step = handle
         if self.flying.popleft() != number:
-            raise ValueError("steps are collected in the order of their launches")
+            raise ValueError("collected out of order; expected the order of the launches")
         self.clock.sleep_until(end)
         return Outcome(tuple(0 for row in step.rows if row.yields), lasts, lasts, len(step.rows))
 
@@ -113,7 +115,7 @@ class SyntheticEngine:
             del about[request]
 
     def shape(self, step: Step) -> Shape:
-        """The shape of a step, told from its rows as the scheduler tells it from its sequences."""
+        """The shape of a step from its rows, as the scheduler gives it of its sequences."""
         shape = Shape()
         written: set[int] = set()
         for row in step.rows:

@@ -1,4 +1,4 @@
-"""The tokens of every request the engine was told of, on the device, where what is generated joins them."""
+"""The tokens of every request that has begun, on the device, where generated tokens are appended."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibrate.decoder.engine.input_batch import SCRAP
+from calibrate.decoder.engine.input_batch import PADDING_ROW
 
 
 class TokenStore:
-    """A row of `longest` + 1 tokens for each request that has been in a step; the host knows how many, not which.
+    """A row of `max_model_len` + 1 token ids on the device for each request that has been in a step.
 
     A request's prompt stays on the host until its first step. `known` counts the tokens of a request, those included
     that steps in flight will bring; `rows` has the row of each request that has one. Methods named `device_` run in
     the order of the steps, wherever those run; the others on the host.
     """
 
-    def __init__(self, longest: int, vocabulary: int, device: torch.device) -> None:
-        self.longest = longest
+    def __init__(self, max_model_len: int, vocabulary: int, device: torch.device) -> None:
+        self.max_model_len = max_model_len
         self.vocabulary = vocabulary
-        self.tokens = torch.zeros(64, longest + 1, dtype=torch.int32, device=device)
+        self.tokens = torch.zeros(64, max_model_len + 1, dtype=torch.int32, device=device)
         self.known: dict[int, int] = {}
         self.rows: dict[int, int] = {}
         self.prompts: dict[int, Tensor] = {}
         self.free: list[int] = []
-        self.used = SCRAP + 1
+        self.used = PADDING_ROW + 1
 
     def begin(self, request: int, prompt: Sequence[int]) -> None:
-        """Take in a prompt; raises ValueError for one that is empty, too long, or has an unknown token."""
+        """Store a prompt; raises ValueError for one that is empty, too long, or has an unknown token."""
         tokens = np.array(prompt, dtype=np.int64)
         if request in self.known:
             raise ValueError(f"request {request}: has begun already")
-        if not 0 < len(tokens) <= self.longest:
-            raise ValueError(f"request {request}: {len(tokens)} tokens of prompt; expected 1 to {self.longest}")
+        if not 0 < len(tokens) <= self.max_model_len:
+            raise ValueError(f"request {request}: {len(tokens)} tokens of prompt; expected 1 to {self.max_model_len}")
         if tokens.min() < 0 or tokens.max() >= self.vocabulary:
             strange = tokens.min() if tokens.min() < 0 else tokens.max()
             raise ValueError(f"request {request}: no token {strange}; expected 0 to {self.vocabulary - 1}")
@@ -44,7 +44,7 @@ class TokenStore:
         self.known[request] = len(tokens)
 
     def place(self, request: int) -> None:
-        """Give a request its row, if it has none: before its first step."""
+        """Assign a row to a request that has none: before its first step."""
         if request not in self.rows:
             if not self.free:
                 self.free.append(self.used)
@@ -52,7 +52,7 @@ class TokenStore:
             self.rows[request] = self.free.pop()
 
     def arrivals(self, requests: Iterable[int]) -> list[tuple[int, Tensor]]:
-        """Of these the prompts that are still on the host, with their rows, for `device_write`; each once."""
+        """The prompts of these requests that are still on the host, with their rows, for `device_write`."""
         return [(self.rows[request], self.prompts.pop(request)) for request in requests if request in self.prompts]
 
     def end(self, request: int) -> None:

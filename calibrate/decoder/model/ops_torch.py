@@ -1,4 +1,4 @@
-"""What a decoder computes between its matrix products, in plain PyTorch. `ops_triton` has the same in Triton."""
+"""The operators between a decoder's matrix products, in PyTorch. `ops_triton` has the same in Triton."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm, silu
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
 
 def norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -15,18 +15,18 @@ def norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
 
 
 def add_norm(x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    """Add x to the residual, in place, and give the norm of that."""
+    """Add x to the residual, in place, and return the norm of the sum."""
     residual += x
     return norm(residual, weight, epsilon)
 
 
 def rotate_and_keep(
-    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: Ragged
+    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata
 ) -> Tensor:
-    """Rotate queries and keys by their positions, put keys and values into their pages, and give the queries.
+    """Rotate queries and keys by their positions, write keys and values into their pages, and return the queries.
 
-    `projected` is (tokens, queries + keys + values); a head's first half is rotated with its second (as Hugging
-    Face lays Llama out). `rotary` is (positions, 2, half a head): cosines and sines in float32.
+    `projected` is (tokens, queries + keys + values); a head's first half is rotated with its second (Hugging Face's
+    layout of Llama). `rotary` is (positions, 2, half a head): cosines and sines in float32.
     """
     kv_heads, width = keys.shape[1], keys.shape[3]
     each = projected.view(len(projected), heads + 2 * kv_heads, width)
@@ -37,7 +37,7 @@ def rotate_and_keep(
 
 
 def rotated(x: Tensor, rotary: Tensor) -> Tensor:
-    """(tokens, heads, head_size) turned by (tokens, 2, half a head)."""
+    """(tokens, heads, head_size) rotated by (tokens, 2, half a head)."""
     cosine, sine = rotary[:, None, 0], rotary[:, None, 1]
     first, second = x.float().chunk(2, dim=-1)
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1).to(x.dtype)

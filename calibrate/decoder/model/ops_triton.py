@@ -1,6 +1,6 @@
-"""What a decoder computes between its matrix products, one Triton kernel each; `ops_torch` has the same in PyTorch.
+"""The operators between a decoder's matrix products, one Triton kernel each; `ops_torch` has the same in PyTorch.
 
-In plain PyTorch these are some forty launches a layer, and a decode step on a GPU is made of launches.
+In PyTorch these are some forty launches a layer, and launches dominate a decode step on a GPU.
 """
 
 # mypy: disable-error-code="no-untyped-def, misc, untyped-decorator"
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata
 
 COLUMNS = 1024
 
@@ -51,7 +51,7 @@ def rotate_heads(
     HALF: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """One head of one token: a query is turned, a key is turned and kept, a value is kept."""
+    """One head of one token: a query is rotated, a key is rotated and stored, a value is stored."""
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     column = tl.arange(0, TILE)
     real = column < HALF
@@ -82,7 +82,7 @@ def rotate_heads(
 
 
 @triton.jit
-def gate_columns(x, out, WIDTH: tl.constexpr, TILE: tl.constexpr):
+def swiglu_columns(x, out, WIDTH: tl.constexpr, TILE: tl.constexpr):
     """A tile of one token: silu of the first half of the columns times the second."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -101,16 +101,16 @@ def norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
 
 
 def add_norm(x: Tensor, residual: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    """Add x to the residual, in place, and give the norm of that."""
+    """Add x to the residual, in place, and return the norm of the sum."""
     out = torch.empty_like(x)
     norm_rows[(len(x),)](x, residual, weight, out, epsilon, **norm_constants(x.shape[-1], add=True))
     return out
 
 
 def rotate_and_keep(
-    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: Ragged
+    projected: Tensor, heads: int, rotary: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata
 ) -> Tensor:
-    """Rotate queries and keys by their positions, put keys and values into their pages, and give the queries."""
+    """Rotate queries and keys by their positions, write keys and values into their pages, and return the queries."""
     kv_heads, width = keys.shape[1], keys.shape[3]
     queries = projected.new_empty(len(projected), heads, width)
     rotate_heads[(len(projected), heads + 2 * kv_heads)](
@@ -124,21 +124,21 @@ def gated(x: Tensor) -> Tensor:
     """SwiGLU: silu of the first half of the columns times the second."""
     width = x.shape[-1] // 2
     out = x.new_empty(len(x), width)
-    gate_columns[(len(x), triton.cdiv(width, COLUMNS))](x, out, **gate_constants(width))
+    swiglu_columns[(len(x), triton.cdiv(width, COLUMNS))](x, out, **swiglu_constants(width))
     return out
 
 
 def norm_constants(width: int, add: bool) -> dict[str, int]:
-    """What the norm is compiled for."""
+    """The constants that the norm is compiled for."""
     return {"WIDTH": width, "TILE": triton.next_power_of_2(width), "ADD": add}
 
 
 def rotate_constants(heads: int, kv_heads: int, width: int) -> dict[str, int]:
-    """What the rotation is compiled for."""
+    """The constants that the rotation is compiled for."""
     half = width // 2
     return {"HEADS": heads, "KV_HEADS": kv_heads, "HALF": half, "TILE": triton.next_power_of_2(half)}
 
 
-def gate_constants(width: int) -> dict[str, int]:
-    """What the gate is compiled for."""
+def swiglu_constants(width: int) -> dict[str, int]:
+    """The constants that the SwiGLU is compiled for."""
     return {"WIDTH": width, "TILE": COLUMNS}

@@ -1,4 +1,4 @@
-"""Rotary positions: the cosines and sines by which queries and keys are turned."""
+"""Rotary positions: the cosines and sines by which queries and keys are rotated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rotary_table(shape: ModelShape, positions: int, device: torch.device) -> Ten
 
 
 def slowed(speed: Tensor, scaling: RopeScaling) -> Tensor:
-    """Llama 3.1's speeds: long waves are stretched by the factor, short ones kept, and between the two a mixture."""
+    """Llama 3.1's frequencies: long wavelengths stretched by the factor, short ones kept, others interpolated."""
     turns = scaling.original * speed / (2 * pi)
     kept = ((turns - scaling.low_factor) / (scaling.high_factor - scaling.low_factor)).clamp(0.0, 1.0)
     return speed * (kept + (1.0 - kept) / scaling.factor)

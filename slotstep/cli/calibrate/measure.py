@@ -1,37 +1,23 @@
-"""`slotstep calibrate measure` and `fit`: an engine's steps timed on this machine, and the profile made of them.
-
-Answers go to standard output, all else to standard error, and heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""`slotstep calibrate measure`: an engine's steps timed on this machine."""
 
 from __future__ import annotations
 
-import datetime
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from slotstep.cli.run.replay import Attention, DeviceName, DTypeName, Fraction, Weights
-
-if TYPE_CHECKING:
-    from calibrate.fit.fit_run import Fitted
-
-Model = Annotated[str, typer.Option(metavar="NAME", help="A named model (tiny, llama-3.1-8b, ...) or a config.json.")]
-
+from slotstep.cli.output import say
+from slotstep.cli.params import Attention, Device, EngineDType, MemoryFraction, Weights
 
 SIZES = {False: (16, 256, 1024), True: (128, 2048, 8192)}
 """Rows and positions of the largest step, positions of the longest sequence: on a CPU, on a GPU."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the group `slotstep calibrate`."""
-    app.command()(measure)
-    app.command()(fit)
-
-
 def measure(
-    model: Model,
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="A named model (tiny, llama-3.1-8b, ...) or a config.json.")
+    ],
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The record; a run that was stopped goes on in it.")
     ],
@@ -54,10 +40,10 @@ def measure(
     ] = None,
     factor: Annotated[float, typer.Option(min=1.2, help="From one batch of the grid to the next.")] = 2.0,
     ragged: Annotated[int, typer.Option(min=1, help="Steps held out of the fit.")] = 16,
-    device: DeviceName = "auto",
-    dtype: DTypeName = None,
+    device: Device = "auto",
+    dtype: EngineDType = None,
     attention: Attention = "auto",
-    memory_fraction: Fraction = 0.9,
+    memory_fraction: MemoryFraction = 0.9,
     weights: Weights = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, orders and held-out steps.")] = 0,
 ) -> None:
@@ -84,7 +70,7 @@ def measure(
                 memory_fraction=memory_fraction,
                 slots=slots,
                 token_budget=token_budget,
-                longest=longest,
+                max_model_len=longest,
                 seed=seed,
                 weights=weights,
             )
@@ -97,58 +83,3 @@ def measure(
         visits, skipped = journal.of("visit"), journal.of("skip")
         steps = len({line["name"] for line in visits})
         say(f"{len(visits)} visits of {steps} steps, {len(skipped)} skipped; in {folder}")
-
-
-def fit(
-    run: Annotated[Path, typer.Argument(help="The folder of a measurement.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.yaml", help="Write the profile here.")],
-    form: Annotated[Literal["table", "roofline"], typer.Option(help="Of the curve.")] = "table",
-    clock: Annotated[
-        Literal["device", "cpu", "wall"] | None, typer.Option(help="cpu where it was read, else wall, if not given.")
-    ] = None,
-    host: Annotated[str, typer.Option(metavar="DURATION", help="Added to every step for the host.")] = "0s",
-) -> None:
-    """Make a profile of a measurement, and say how far it is from every point and they from the floor."""
-    from calibrate.fit.fit_run import fit as fitted
-    from calibrate.measure.model import folder_of
-    from calibrate.measure.run_log import read_about, read_lines
-    from reports.files import write_text
-    from slotstep.scenario import units
-    from traces.errors import BadInput
-
-    try:
-        about, lines = read_about(folder_of(run)), read_lines(run)
-        found = fitted(lines, about, form, clock)
-        made = found.profile(about, out.stem, datetime.date.today().isoformat(), units.nanoseconds(host))
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-    write_text(out, made.text())
-    for line in lines_of(found):
-        print(line)
-    say(f"written to {out}")
-
-
-def lines_of(found: Fitted) -> list[str]:
-    """How good a fit is, in words."""
-    points = found.points
-    lines = [f"{len(points)} steps, {int(points['n'].sum())} times, by {found.clock} time"]
-    for kind in ("decode", "chunk", "mixed", "uneven", "held_out"):
-        if f"{kind}_n" in found.residuals:
-            mean, most = found.residuals[f"{kind}_mean"], found.residuals[f"{kind}_max"]
-            lines.append(
-                f"{kind:<9} {found.residuals[f'{kind}_n']:>3} steps, off by {mean:.1%} on average, {most:.1%} at most"
-            )
-    known = points["over_floor"].dropna()
-    if len(known):
-        lines.append(
-            f"floor     steps take {known.median():.2f} times the least possible (median), {known.min():.2f} at best"
-        )
-    lines.append(f"drift     {found.drift.verdict}")
-    if found.contention is not None:
-        lines.append(f"host      steps took {found.contention:.2f} times as long as their thread worked (median)")
-    return lines + [f"skipped   {line}" for line in found.skipped]
-
-
-def say(words: str) -> None:
-    """A remark on standard error."""
-    print(words, file=sys.stderr, flush=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
+from slotstep.cli.output import print_json, show
+from slotstep.cli.params import AsJson
 
 if TYPE_CHECKING:
     from calibrate.profiles.profile import Profile
@@ -16,7 +15,7 @@ KINDS = ("decode", "prefill", "mixed")
 
 
 def profiles(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with their content.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the step costs that come with slotstep: of which model on which device, how good, from where."""
     from calibrate.profiles.profile import named, shipped
@@ -24,10 +23,9 @@ def profiles(
     listed = [named(name) for name in shipped()]
     if as_json:
         content = [{"name": each.name, "sha256": each.sha256, **each.content} for each in listed]
-        print(json.dumps({"profiles": content}, indent=2, ensure_ascii=False))
+        print_json({"profiles": content})
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Column, Table
 
     whole = [Column(name, no_wrap=True) for name in ("profile", "device", "dtype", "content")]
@@ -38,17 +36,10 @@ def profiles(
         means = [f"{mean:.1%}" if mean is not None else "-" for mean in (mean_error(each, kind) for kind in KINDS)]
         device = each.content["device"].removeprefix("NVIDIA ").removeprefix("GeForce ")
         table.add_row(each.name, device, each.content["dtype"], *means, each.sha256[:8])
-    Console().print(table)
+    show(table)
 
 
 def mean_error(profile: Profile, kind: str) -> float | None:
     """The mean residual of one kind of step."""
     found = (profile.content["residuals"] or {}).get(f"{kind}_mean")
     return None if found is None else float(found)
-
-
-def error(profile: Profile) -> str:
-    """The mean residuals in words."""
-    residuals: Mapping[str, Any] = profile.content["residuals"] or {}
-    means = {key.removesuffix("_mean"): value for key, value in residuals.items() if key.endswith("_mean")}
-    return ", ".join(f"{key.replace('_', ' ')} {value:.1%}" for key, value in means.items()) or "-"

@@ -1,12 +1,12 @@
-"""What the fits of `slotstep calibrate` say: coefficients, intervals, errors, as lines and tables. Fits nothing.
-
-Heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""Text and files of the fits of `slotstep calibrate`: coefficients, intervals and errors as lines and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from slotstep.cli.output import say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from calibrate.fit.from_steps import StepFit
     from calibrate.fit.identifiability import Identified
     from calibrate.hardware.devices import Device
-    from calibrate.models.architecture import Anatomy
+    from calibrate.models.architecture import Architecture
+    from calibrate.profiles.profile import Profile
     from sim.cost.forms import Curve
 
 
-def known_shapes(of: Mapping[str, Any]) -> tuple[Anatomy, Device] | None:
-    """The model and the device that `--about` names, if their shapes are known, and dtype and devices given."""
+def known_shapes(of: Mapping[str, Any]) -> tuple[Architecture, Device] | None:
+    """The model and device that `--about` names; None unless both are known and dtype and devices are given."""
     from calibrate.hardware.devices import DEVICES
     from calibrate.models.architecture import BYTES
     from calibrate.models.registry import MODELS
@@ -33,9 +34,9 @@ def known_shapes(of: Mapping[str, Any]) -> tuple[Anatomy, Device] | None:
 
 
 def rate_lines(cost: Curve, of: Mapping[str, Any]) -> list[str]:
-    """The coefficients as bandwidths and rates beside the data sheet, if model and device are among those known here.
+    """The coefficients as bandwidths and rates beside the data sheet, if model and device are known.
 
-    Of a roofline, and of a model on one device, only: what several share is not told apart.
+    Only for a roofline of a model on one device.
     """
     from calibrate.fit.rescale import attained
     from sim.cost.forms import Roofline
@@ -51,7 +52,7 @@ def rate_lines(cost: Curve, of: Mapping[str, Any]) -> list[str]:
 
 
 def error_table(errors: pd.DataFrame) -> Any:
-    """Predicted over measured latencies less 1, a row per run and part."""
+    """Relative errors of predicted latencies, a row per run and part."""
     from rich import box
     from rich.table import Column, Table
 
@@ -59,7 +60,7 @@ def error_table(errors: pd.DataFrame) -> Any:
     heads = [f"{metric.removesuffix('_s').upper()} {statistic}" for metric, statistic in columns]
     right = [Column(name, justify="right", no_wrap=True) for name in ("n", *heads)]
     table = Table(Column("run", overflow="fold"), Column("part", no_wrap=True), *right, box=box.SIMPLE)
-    for (run, part), rows in errors.groupby(["cell", "part"], sort=False):
+    for (run, part), rows in errors.groupby(["run", "part"], sort=False):
         known = rows.set_index(["metric", "statistic"])["error"]
         cells = [f"{known[column]:+.1%}" if column in known.index else "" for column in columns]
         table.add_row(str(run), str(part), f"{rows['n'].max():,}", *cells)
@@ -67,7 +68,7 @@ def error_table(errors: pd.DataFrame) -> Any:
 
 
 def visited(steps: Any) -> dict[str, float]:
-    """The largest values among the steps, as a profile states its range."""
+    """The largest values among the steps, in the form of a profile's range."""
     tokens = steps["decodes"] + steps["chunk_tokens"]
     return {
         "sequences": int((steps["decodes"] + steps["chunks"]).max()),
@@ -77,7 +78,7 @@ def visited(steps: Any) -> dict[str, float]:
 
 
 def step_lines(found: StepFit) -> str:
-    """How good a fit to steps is, in words."""
+    """The quality of a fit to steps as lines of text."""
     lines = []
     for name, of in found.residuals.items():
         if of["n"]:
@@ -89,14 +90,14 @@ def step_lines(found: StepFit) -> str:
 
 
 def coefficients(cost: Curve) -> dict[str, float]:
-    """A curve's coefficients that are not 0, ns."""
+    """The nonzero coefficients of a curve, ns."""
     from slotstep.validation.provenance import coefficients as rounded
 
     return rounded(cost)
 
 
 def confidence(intervals: Mapping[str, tuple[float, float]], said: Sequence[str]) -> dict[str, Any]:
-    """Intervals of the coefficients and what the data do not tell, as plain values."""
+    """The intervals of coefficients, and the lines on unidentified ones."""
     return {
         "intervals": {name: [float(f"{bound:.4g}") for bound in bounds] for name, bounds in intervals.items()},
         "not_identified": list(said),
@@ -106,7 +107,7 @@ def confidence(intervals: Mapping[str, tuple[float, float]], said: Sequence[str]
 def coefficient_table(
     cost: Curve, intervals: Mapping[str, tuple[float, float]], identified: Identified, delay: float = 0.0
 ) -> Any:
-    """Each fitted coefficient with its interval, `delay` beside them; those that the data do not fix are marked."""
+    """Each fitted coefficient with its interval, and `delay`; unidentified ones are marked."""
     from rich import box
     from rich.table import Column, Table
 
@@ -119,3 +120,26 @@ def coefficient_table(
         shown = [text(float(f"{value:.4g}")) for value in (getattr(cost, name, delay), low, high)]
         table.add_row(name, *shown, "not identified" if name in loose else "")
     return table
+
+
+def mean_errors(profile: Profile) -> str:
+    """The mean residuals of a profile as text."""
+    residuals: Mapping[str, Any] = profile.content["residuals"] or {}
+    means = {key.removesuffix("_mean"): value for key, value in residuals.items() if key.endswith("_mean")}
+    return ", ".join(f"{key.replace('_', ' ')} {value:.1%}" for key, value in means.items()) or "-"
+
+
+def save(content: str, out: Path) -> None:
+    """Write a file atomically, and say so."""
+    from reports.files import write_text
+
+    write_text(out, content)
+    say(f"written to {out}")
+
+
+def write_profile(made: Profile, out: Path) -> None:
+    """Write a profile atomically, and print its residuals and digest."""
+    from reports.files import write_text
+
+    write_text(out, made.text())
+    print(f"{out}: {made.kind}, content {made.sha256[:12]}; mean error {mean_errors(made)}")

@@ -1,7 +1,4 @@
-"""`slotstep calibrate transfer`: a profile carried to another model on the same device by shape.
-
-Answers go to standard output, all else to standard error, and heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""`slotstep calibrate transfer`: a profile rescaled to another model on the same device."""
 
 from __future__ import annotations
 
@@ -10,18 +7,13 @@ from typing import Annotated
 
 import typer
 
-from slotstep.cli.calibrate.composed import Model, Out
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the group `slotstep calibrate`."""
-    app.command()(transfer)
+from slotstep.cli.params import ModelShape, ProfileFile
 
 
 def transfer(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A shipped profile, or a file: a roofline.")],
-    model: Model,
-    out: Out,
+    model: ModelShape,
+    out: ProfileFile,
     from_model: Annotated[
         str | None,
         typer.Option(metavar="NAME|FILE", help="The model that the profile is of, where it does not say its shape."),
@@ -31,9 +23,9 @@ def transfer(
         typer.Option(metavar="DURATION", help="Of the host, between steps; as in the profile if not given."),
     ] = None,
 ) -> None:
-    """Carry a roofline to another dense model on the same device: bytes and operations change, nothing else."""
+    """Rescale a roofline to another dense model on the same device, by bytes and operations."""
     from calibrate.fit.rescale import carried_profile
-    from calibrate.models.registry import anatomy
+    from calibrate.models.registry import architecture
     from reports.files import write_text
     from slotstep.runs import profiles
     from slotstep.scenario.units import coefficient, text
@@ -43,10 +35,10 @@ def transfer(
         given = profiles.find(profile)
         made = carried_profile(
             given,
-            anatomy(model),
+            architecture(model),
             name=out.stem,
             date=datetime.date.today().isoformat(),
-            source=None if from_model is None else anatomy(from_model),
+            source=None if from_model is None else architecture(from_model),
             host=None if host is None else coefficient(host),
         )
     except ValueError as error:

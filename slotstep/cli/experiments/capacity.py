@@ -1,11 +1,7 @@
-"""`slotstep capacity`: how much traffic, or how many replicas, within objectives.
-
-Heavy imports are inside the command.
-"""
+"""`slotstep capacity`: the largest rate, or the fewest replicas, within objectives."""
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -13,28 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slotstep.cli.permission import Yes, permitted
+from slotstep.cli.output import open_scenario, print_json, say, show
+from slotstep.cli.params import AsJson, Jobs, RequestsFile, ScenarioFile, Settings, Yes, listed, numbers, permitted
 
 if TYPE_CHECKING:
-    from slotstep.experiments.capacity.answer import Variant
     from slotstep.experiments.capacity.judge import Point
+    from slotstep.experiments.capacity.question import Variant
 
 
 class Find(StrEnum):
-    """What to find."""
+    """The quantity to find."""
 
     rate = "rate"
     replicas = "replicas"
     slots = "slots"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to `slotstep`."""
-    app.command()(capacity)
-
-
 def capacity(
-    scenario: Annotated[Path, typer.Argument(help="The scenario, a YAML file.")],
+    scenario: ScenarioFile,
     slo: Annotated[
         list[str] | None,
         typer.Option("--slo", metavar="OBJECTIVE", help="Such as 'p99 ttft < 1s'. May be repeated."),
@@ -54,33 +46,30 @@ def capacity(
     seeds: Annotated[int, typer.Option(min=4, help="Most runs at a point.")] = 16,
     tolerance: Annotated[float, typer.Option(min=0.001, max=0.5, help="Relative, of the rate.")] = 0.02,
     resample: Annotated[
-        str, typer.Option(metavar="T", help="Of a trace: each run is another draw of stretches so long.")
+        str, typer.Option(metavar="T", help="Block length of a trace's bootstrap: each run draws other blocks.")
     ] = "60s",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key. May be repeated.")
-    ] = None,
-    trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Read the requests from FILE.")
-    ] = None,
+    settings: Settings = None,
+    trace: RequestsFile = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write capacity.json and capacity.png here.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once; as many as there are cores.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
     yes: Yes = False,
 ) -> None:
-    """Find how much a scenario bears within objectives, with what confidence, and what binds."""
+    """Find the capacity of a scenario within objectives, with its confidence and its bottleneck."""
     from reports import files
-    from reports.figures import files as figures
-    from reports.text import capacity as report
+    from reports.figures.capacity import capacity_figure
+    from reports.figures.png import write_png
+    from reports.text.capacity import capacity_table
     from slotstep.experiments.capacity import answer
     from slotstep.experiments.capacity.content import content_of
     from slotstep.experiments.capacity.objective import parse
+    from slotstep.experiments.capacity.question import Question
     from slotstep.runs.result import prepare
-    from slotstep.scenario.schema import load
 
-    question = answer.Question(
-        scenario=load(scenario, permitted(settings, yes), trace),
+    question = Question(
+        scenario=open_scenario(scenario, permitted(settings, yes), trace),
         find=find.value,
         objectives=tuple(parse(text) for text in slo or ()),
         policies=listed("--policies", policies),
@@ -96,45 +85,20 @@ def capacity(
     )
     if out:
         prepare(out)
-    answers, stretches = answer.find(question, looked)
+    answers, stretches = answer.find(question, print_point)
     content = content_of(question, answers, stretches)
     if out:
         files.write_json(out / "capacity.json", content)
-        figures.write({"capacity": report.capacity_figure(content)}, out)
-        print(f"written to {out}", file=sys.stderr)
+        write_png({"capacity": capacity_figure(content)}, out)
+        say(f"written to {out}")
     if as_json:
-        print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+        print_json(content)
     else:
-        from rich.console import Console
-
-        Console().print(report.capacity_table(content))
+        show(capacity_table(content))
 
 
-def looked(variant: Variant, point: Point) -> None:
-    """Progress, on a terminal: what was found at each point."""
+def print_point(variant: Variant, point: Point) -> None:
+    """Print the verdict at a point, on a terminal."""
     if sys.stderr.isatty():
         met = {True: "met", False: f"missed: {point.binding}", None: "not known"}[point.met]
-        print(f"{variant.policy}, {point.at:.4g}: {met} ({len(point.trials)} runs)", file=sys.stderr)
-
-
-def listed(option: str, given: str | None) -> tuple[str, ...]:
-    """The names of a list with commas; raises BadInput for an empty or a repeated one."""
-    from traces.errors import BadInput
-
-    names = tuple(name.strip() for name in given.split(",")) if given is not None else ()
-    if not all(names) or len(set(names)) < len(names):
-        raise BadInput(f"{option} {given}: expected different names separated by commas")
-    return names
-
-
-def numbers(option: str, given: str | None) -> tuple[int, ...]:
-    """The whole numbers of a list with commas; raises BadInput for anything else."""
-    from traces.errors import BadInput
-
-    try:
-        found = tuple(int(name) for name in listed(option, given))
-    except ValueError:
-        found = (0,)
-    if any(number < 1 for number in found):
-        raise BadInput(f"{option} {given}: expected whole numbers of at least 1 separated by commas")
-    return found
+        say(f"{variant.policy}, {point.at:.4g}: {met} ({len(point.trials)} runs)")

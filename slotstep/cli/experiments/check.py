@@ -1,4 +1,4 @@
-"""`slotstep check`: whether scenarios still give what a baseline records of them."""
+"""`slotstep check`: whether scenarios still have the metrics that a baseline records."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slotstep.cli.permission import Yes, permitted
+from slotstep.cli.params import Settings, Yes, permitted
 
 if TYPE_CHECKING:
-    from slotstep.experiments.baseline import Baseline
+    from slotstep.experiments.checks import Baseline
 
 
 def check(
@@ -21,10 +21,7 @@ def check(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Run this check alone. May be repeated.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of every scenario: what would it change?"),
-    ] = None,
+    settings: Settings = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here too.")] = None,
     github: Annotated[bool, typer.Option("--github", help="Mark differences in a GitHub workflow's run.")] = False,
     yes: Yes = False,
@@ -35,15 +32,14 @@ def check(
     """
     from reports import files
     from reports.text import checks
-    from slotstep.experiments import baseline as baselines
-    from slotstep.experiments.checks import outcomes
+    from slotstep.experiments import checks as baselines
 
     if update and settings:
         from traces.errors import BadInput
 
         raise BadInput("--update with --set: would record what the scenarios do not give; expected one of them")
     checked = chosen(baselines.read(baseline), baseline, only or [])
-    found = outcomes(checked, baseline.parent, permitted(settings, yes))
+    found = baselines.outcomes(checked, baseline.parent, permitted(settings, yes))
     print(checks.text(found), flush=True)
     text = baseline.read_text("utf-8-sig")
     if junit is not None:
@@ -62,7 +58,7 @@ def check(
 
 
 def chosen(baseline: Baseline, path: Path, names: list[str]) -> Baseline:
-    """The checks of these names, all if there are none; raises BadInput for a name that no check has."""
+    """The checks of these names, or all. Raises BadInput for an unknown name."""
     from traces.errors import BadInput
 
     unknown = [name for name in names if name not in baseline.checks]

@@ -1,17 +1,16 @@
-"""`slotstep study NAME`: a question of general interest, answered by a sweep and a figure, in one command.
-
-Heavy imports are inside the command.
-"""
+"""`slotstep study NAME`: sweeps and a figure that answer a common question."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from slotstep.cli.output import say
+from slotstep.cli.params import Jobs
 
 
 def study(
@@ -22,14 +21,14 @@ def study(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the tables here, and go on with what is there.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once; as many as there are cores.")] = None,
+    jobs: Jobs = None,
 ) -> None:
-    """Run a study: its sweeps, what they found, and a figure of it."""
+    """Run a study: its sweeps, its findings, and a figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from reports import files
-    from reports.figures.files import DOTS_PER_INCH
-    from slotstep.cli.experiments.sweep import Progress
+    from reports.figures.png import DOTS_PER_INCH
+    from slotstep.cli.progress import SweepProgress
     from slotstep.experiments import studies
     from slotstep.experiments.sweeps import grid
     from slotstep.experiments.sweeps.sweep import sweep
@@ -43,12 +42,12 @@ def study(
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         frames = []
         for each in chosen.grids:
-            with Progress() as progress:
-                store = sweep(grid.load(studies.path(each)), folder / each, jobs=jobs, progress=progress)
+            with SweepProgress() as progress:
+                store = sweep(grid.load_grid(studies.path(each)), folder / each, jobs=jobs, progress=progress)
             frames.append(store.frame())
     print(*chosen.lines(frames), sep="\n", flush=True)
     drawn = chosen.draw(frames)
     FigureCanvasAgg(drawn)
     with files.atomically(target) as temporary:
         drawn.savefig(temporary, dpi=DOTS_PER_INCH)
-    print(f"written to {target}", file=sys.stderr)
+    say(f"written to {target}")

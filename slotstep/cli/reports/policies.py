@@ -1,25 +1,25 @@
-"""`slotstep policies`: what there is to choose from, each with a line, its options and where it comes from."""
+"""`slotstep policies`: the policies and the other choices, with descriptions, options and sources."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from slotstep.cli.output import print_json, show
+from slotstep.cli.params import AsJson
 
 
 def policies(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the policies: what each does, its options with their defaults, and its source; then the other choices."""
-    from slotstep.cli.catalogue import choices
+    from slotstep.cli.reports.catalogue import choices
 
     listed, others = catalogue(), choices()
     if as_json:
-        print(json.dumps({"policies": listed, **others}, indent=2, ensure_ascii=False))
+        print_json({"policies": listed, **others})
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Column, Table
 
     heads = {
@@ -34,7 +34,7 @@ def policies(
         for entry in entries:
             options = "\n".join(f"{name}: {shown(default)}" for name, default in entry["options"].items())
             table.add_row(entry["name"], entry["about"], options, entry["source"])
-        Console().print(table)
+        show(table)
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def shown(default: object) -> str:
-    """A default as a scenario file would have it; nothing where there is none."""
+    """A default as a scenario file has it; empty without one."""
     if default is None:
         return ""
     return default if isinstance(default, str) else json.dumps(default)

@@ -13,11 +13,11 @@ import typer
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
-    from reports.page.story import Story
+    from reports.page.report import Report
 
 
 class Format(StrEnum):
-    """What a report can be."""
+    """The formats of a report."""
 
     html = "html"
     md = "md"
@@ -37,7 +37,7 @@ def report(
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; by default into DIR.")
     ] = None,
 ) -> None:
-    """Make one file of a result that says what it means: a page that opens anywhere, offline."""
+    """Make one file of a result: an offline page, Markdown, or a trace."""
     from reports import files
     from slotstep.report_input.folder import read
 
@@ -47,8 +47,8 @@ def report(
     print(target)
 
 
-def rendered(story: Story, format_: Format, folder: Path) -> str:
-    """A story in one of the formats; raises BadInput, naming the folder, for one without a run to trace."""
+def rendered(story: Report, format_: Format, folder: Path) -> str:
+    """A report in one of the formats. Raises BadInput, with the folder, if there is no run to trace."""
     if format_ is Format.html:
         from reports.page.html import page
 

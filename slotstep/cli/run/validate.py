@@ -1,7 +1,4 @@
-"""`slotstep validate`: how far a prediction is from what was measured.
-
-Answers go to standard output, all else to standard error, and heavy imports are inside, as in `slotstep.cli.app`.
-"""
+"""`slotstep validate`: the error of predictions against measurements."""
 
 from __future__ import annotations
 
@@ -10,9 +7,19 @@ from typing import Annotated, Literal
 
 import typer
 
-from slotstep.cli.calibrate.fits import Prompts
-from slotstep.cli.permission import Yes, permitted
-from slotstep.cli.run.replay import AsJson, Attention, DeviceName, DTypeName, Fraction, Settings, Weights, options
+from slotstep.cli.params import (
+    AsJson,
+    Attention,
+    Device,
+    EngineDType,
+    MemoryFraction,
+    Prompts,
+    Settings,
+    Weights,
+    Yes,
+    engine_options,
+    permitted,
+)
 
 OF_MEASUREMENTS = {"measurements", "scenario", "profile", "prompts", "settings", "out", "as_json", "yes"}
 
@@ -49,10 +56,10 @@ def validate(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Visits of every measured step.")] = 4,
     seconds: Annotated[float, typer.Option(help="For measuring before the replay, by the wall.")] = 120.0,
-    device: DeviceName = "auto",
-    dtype: DTypeName = None,
+    device: Device = "auto",
+    dtype: EngineDType = None,
     attention: Attention = "auto",
-    memory_fraction: Fraction = 0.9,
+    memory_fraction: MemoryFraction = 0.9,
     weights: Weights = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write the measurement, profile and errors here.")
@@ -64,13 +71,13 @@ def validate(
 
     With --replay: calibrate, simulate and replay; exit code 1 beyond the tolerance, 3 if it cannot be told here.
     """
-    from slotstep.runs.profiles import ENDINGS
+    from slotstep.scenario.cost import PROFILE_ENDINGS
     from traces.errors import BadInput
 
     if (measurements is None) == (replay is None):
         found = "both" if replay else "neither"
         raise BadInput(f"validate: found {found} of measured runs and --replay; expected one of them")
-    statistics = [file for file in measurements or () if file.suffix in ENDINGS]
+    statistics = [file for file in measurements or () if file.suffix in PROFILE_ENDINGS]
     given = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
     unused = sorted(given - OF_MEASUREMENTS if measurements else given & {"profile", "prompts"})
     if unused:
@@ -81,18 +88,18 @@ def validate(
             raise BadInput(f"validate: found other files beside {statistics[0]}; expected one file of statistics")
         if "prompts" in given:
             raise BadInput("validate: --prompts goes with measured runs that have a row for each request")
-        from slotstep.cli.run.aggregates_text import validate_aggregates
+        from slotstep.cli.run.validate_statistics import validate_statistics
 
-        validate_aggregates(statistics[0], scenario, profile, permitted(settings, yes), out, as_json)
+        validate_statistics(statistics[0], scenario, profile, permitted(settings, yes), out, as_json)
         return
     if measurements:
-        from slotstep.cli.run.validation_text import validate_measurements
+        from slotstep.cli.run.validate_measurements import validate_measurements
 
         validate_measurements(measurements, scenario, profile, permitted(settings, yes), prompts, out, as_json)
         return
     assert replay is not None
     from slotstep.cli.run.validate_replay import validate_replay
 
-    chosen = options(device, dtype, attention, memory_fraction, weights)
+    chosen = engine_options(device, dtype, attention, memory_fraction, weights)
     allowed = permitted(settings, yes)
     validate_replay(scenario, replay, allowed, clock, tolerance, rounds, seconds, out, as_json, **chosen)

@@ -1,13 +1,14 @@
-"""What `slotstep validate --replay MODEL` does and says: a prediction against a real engine, in three layers."""
+"""`slotstep validate --replay MODEL`: predictions compared with a real engine on this machine."""
 
 from __future__ import annotations
 
 import datetime
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from slotstep.cli.output import open_scenario, print_json, say, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from calibrate.validate.judge import Judgement
 
 EXIT = {"within": 0, "beyond": 1, "not measurable here": 3}
-"""The verdict as an exit code: a host that cannot tell neither passes nor fails."""
+"""The verdict as an exit code: a host on which it cannot be measured neither passes nor fails."""
 
 
 def validate_replay(
     scenario: Path,
     model: str,
-    settings: list[str] | None,
+    settings: list[str],
     clock: Pacing | None,
     tolerance: float | None,
     rounds: int,
@@ -32,12 +33,11 @@ def validate_replay(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Put the prediction of a scenario to the test on a model; prints it and ends with the verdict's exit code."""
-    from slotstep.cli import app
+    """Validate a scenario's prediction on a model, print the result, and exit with the verdict's code."""
     from slotstep.runs.result import prepare
     from slotstep.validation.experiment import validate
 
-    loaded = app.open_scenario(scenario, settings, None)
+    loaded = open_scenario(scenario, settings)
     if out is not None:
         prepare(out)
     found, about = validate(
@@ -55,15 +55,15 @@ def validate_replay(
     if out is not None:
         write(out, found, about, told)
     if as_json:
-        app.print_json(told)
+        print_json(told)
     else:
         print("\n".join(found.judgement.lines()), flush=True)
-        app.show(figures_table(found.judgement))
+        show(figures_table(found.judgement))
     raise typer.Exit(EXIT[found.judgement.verdict])
 
 
 def write(out: Path, found: Trial, about: dict[str, Any], told: dict[str, Any]) -> None:
-    """The profile that predicted, and what came of it."""
+    """Write the profile that predicted, and the comparison."""
     from reports import files
 
     made = found.fitted.profile(about, "profile", datetime.date.today().isoformat())
@@ -73,7 +73,7 @@ def write(out: Path, found: Trial, about: dict[str, Any], told: dict[str, Any]) 
 
 
 def figures_table(judgement: Judgement) -> Table:
-    """The simulation and the second replay, each against the first."""
+    """Errors of the simulation and of the second replay, each against the first replay."""
     from rich import box
     from rich.table import Column, Table
 
@@ -83,8 +83,3 @@ def figures_table(judgement: Judgement) -> Table:
         again = judgement.noise.get(key)
         table.add_row(key.replace("_", " "), f"{error:+.1%}", "" if again is None else f"{again:+.1%}")
     return table
-
-
-def say(words: str) -> None:
-    """A remark on standard error."""
-    print(words, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`slotstep watch`: what a running engine's slots do, from its metrics page, exactly."""
+"""`slotstep watch`: tokens per slot-step of a running engine, exact, from its metrics page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slotstep.cli.output import say
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def watch(
     slots: Annotated[int, typer.Option(min=1, help="max_num_seqs of each engine behind the page.")],
     interval: Annotated[str, typer.Option(metavar="TIME", help="Between two readings.")] = "5s",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="How long an answer may take.")] = "5s",
-    count: Annotated[int | None, typer.Option(min=1, help="Stop after so many readings.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after this many readings.")] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="One of several models that are served.")] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Read once: what the counters hold of the engine's life.")
@@ -58,7 +59,7 @@ def watch(
 
 
 def prepared(url: str, interval: str, timeout: str) -> tuple[str, float, float]:
-    """The page's address, and both times in seconds; raises BadInput for what is none."""
+    """The page's address, and both times in seconds. Raises BadInput for invalid ones."""
     from slotstep.watch.scrape import address
 
     try:
@@ -69,7 +70,7 @@ def prepared(url: str, interval: str, timeout: str) -> tuple[str, float, float]:
 
 
 def seconds(option: str, value: str) -> float:
-    """A duration above 0, in seconds; raises BadInput for what is none."""
+    """A duration above 0, in seconds. Raises BadInput for an invalid one."""
     from slotstep.scenario.units import nanoseconds
 
     try:
@@ -84,7 +85,7 @@ def seconds(option: str, value: str) -> float:
 def observations(
     meter: Meter, page: str, pause: float, patience: float, count: int | None, model: str | None
 ) -> Iterator[Observation]:
-    """An observation every `pause` seconds, `count` of them or for ever."""
+    """An observation every `pause` seconds, `count` of them or without end."""
     from slotstep.watch.reading import parse
     from slotstep.watch.scrape import NoAnswerError, fetch
 
@@ -105,15 +106,15 @@ def observations(
 
 
 def displays(
-    stack: ExitStack, page: str, plain: bool, as_json: bool, table: Path | None, export: str | None
+    stack: ExitStack, page: str, as_lines: bool, as_json: bool, table: Path | None, export: str | None
 ) -> list[Callable[[Observation], None]]:
-    """Where observations go: to the terminal, into a file, to whoever asks a port."""
+    """The functions that show an observation: terminal or lines, CSV file, exporter."""
     from slotstep.watch import show
 
     shows: list[Callable[[Observation], None]] = []
     if as_json:
-        shows.append(lambda seen: print(json.dumps(seen.plain(), allow_nan=False), flush=True))
-    elif plain:
+        shows.append(lambda seen: print(json.dumps(seen.as_dict(), allow_nan=False), flush=True))
+    elif as_lines:
         shows.append(lambda seen: print(show.line(seen), flush=True))
     else:
         from rich.live import Live
@@ -130,13 +131,13 @@ def displays(
         except (ValueError, OSError) as error:
             raise BadInput(f"--export {export}: {error}") from None
         stack.callback(exporter.close)
-        print(f"derived gauges at port {exporter.port}", file=sys.stderr)
+        say(f"derived gauges at port {exporter.port}")
         shows.append(exporter.show)
     return shows
 
 
 def rows_into(stack: ExitStack, path: Path) -> Callable[[Observation], None]:
-    """Appends a row per observation, whole and at once; raises BadInput for a file with other columns."""
+    """A function that appends a row per observation. Raises BadInput for a file with other columns."""
     from slotstep.watch import show
 
     head = ",".join(show.COLUMNS)

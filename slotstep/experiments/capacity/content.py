@@ -1,4 +1,4 @@
-"""An answer as plain numbers: what `slotstep capacity --json` prints, and what is written and drawn."""
+"""The result of a capacity search in the form of `slotstep capacity --json`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 from reports.statistics.intervals import Estimate
 from reports.text.capacity import sentences
-from slotstep.experiments.capacity.answer import Answer, Question
+from slotstep.experiments.capacity.answer import Answer
 from slotstep.experiments.capacity.judge import Judged, Point
+from slotstep.experiments.capacity.question import Question
 
 LEDGER = "slot_seconds"
 
 
 def content_of(question: Question, answers: Sequence[Answer], stretches: str | None) -> dict[str, Any]:
-    """The whole answer; times in seconds, null for what is unbounded or unknown."""
+    """The whole result; times in seconds, null for what is unbounded or unknown."""
     content: dict[str, Any] = {
         "scenario": question.scenario.name,
         "find": question.find,
@@ -34,7 +35,7 @@ def content_of(question: Question, answers: Sequence[Answer], stretches: str | N
 
 
 def best(question: Question, answers: Sequence[Answer]) -> int | None:
-    """The place of the best answer: the largest rate, the fewest replicas; the first of equals."""
+    """The position of the best answer: the largest rate, or the fewest replicas; the first of equals."""
     sign = -1 if question.find == "replicas" else 1
     known = [(place, answer.knee.at) for place, answer in enumerate(answers) if answer.knee is not None]
     return max(known, key=lambda found: sign * found[1])[0] if known else None
@@ -60,7 +61,7 @@ def of_answer(answer: Answer) -> dict[str, Any]:
 
 
 def of_point(answer: Answer, point: Point) -> dict[str, Any]:
-    """One point of the curve; numbers of runs are means over them."""
+    """One point; numbers of runs are means."""
     return {
         "at": point.at,
         "met": point.met,
@@ -80,7 +81,7 @@ def of_point(answer: Answer, point: Point) -> dict[str, Any]:
 
 
 def of_judged(each: Judged) -> dict[str, Any]:
-    """One objective at one point: bounds are one-sided."""
+    """One objective at one point, with one-sided bounds."""
     return {
         "objective": each.objective.text,
         "limit": each.objective.limit,

@@ -1,9 +1,8 @@
-"""Whether the runs at one point meet the objectives: yes, no, or not known yet, each with stated confidence.
+"""The verdict at one point: objectives met, missed, or undecided, each at a stated confidence.
 
-A mean over runs (of the share that was late, or of a mean latency) is compared with its limit by one-sided
-t-bounds: met if the upper bound is within it, missed if the lower one is beyond it. Where the queue of every run
-grows a point is missed whatever was measured; where that of some does, the majority decides after the last run.
-Pure functions of what the runs measured.
+A mean over runs (of the share of late requests, or of a mean latency) is compared with its limit by one-sided
+t-bounds: met if the upper bound is within it, missed if the lower bound is beyond it. If the queue of every run grows
+the point is missed; if that of some runs grows, the majority decides after the last run.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from slotstep.experiments.capacity.trial import Trial
 
 @dataclass(frozen=True)
 class Judged:
-    """An objective at one point. `late` and `value` are over the runs; `met` is None while it is not known."""
+    """One objective at one point. `late` and `value` are over the runs; `met` is None while undecided."""
 
     objective: Objective
     late: Estimate | None
@@ -29,7 +28,7 @@ class Judged:
 
     @property
     def strain(self) -> float:
-        """How far beyond the limit it may be: the upper bound over what is allowed, at least 0."""
+        """The upper bound relative to what is allowed, at least 0."""
         judged, allowed = (
             (self.value, self.objective.limit) if self.late is None else (self.late, self.objective.allowed)
         )
@@ -39,7 +38,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Point:
-    """What is known at one value `at` of the knob; `last` if there will be no more runs."""
+    """The verdict at one value `at`; `last` if there will be no more runs."""
 
     at: float
     trials: tuple[Trial, ...]
@@ -48,25 +47,25 @@ class Point:
 
     @property
     def unstable(self) -> int:
-        """In how many runs the queue grows."""
+        """The number of runs whose queue grows."""
         return sum(trial.grows is True for trial in self.trials)
 
     @property
     def stable(self) -> bool | None:
-        """Whether the queue does not grow; None while it does in some runs."""
+        """Whether the queue does not grow; None while undecided."""
         if self.unstable in (0, len(self.trials)):
             return not self.unstable
         return 2 * self.unstable < len(self.trials) if self.last else None
 
     @property
     def met(self) -> bool | None:
-        """Whether every objective is met and the queue does not grow; None while it is not known."""
+        """Whether every objective is met and the queue does not grow; None while undecided."""
         verdicts = [self.stable, *(each.met for each in self.judged)]
         return False if False in verdicts else None if None in verdicts else True
 
     @property
     def binding(self) -> str | None:
-        """What is missed here, by the most."""
+        """The objective that is missed by the most."""
         if self.stable is False:
             return "a queue that grows"
         beyond = [each for each in self.judged if not each.met]
@@ -74,7 +73,7 @@ class Point:
 
     @property
     def waited(self) -> dict[str, float]:
-        """Shares of the time that requests were left waiting, by what for; empty if nobody was."""
+        """Shares of the request-seconds of waiting, by what requests waited for; empty without waiting."""
         names = self.trials[0].waited
         total = {name: sum(trial.waited[name] for trial in self.trials) for name in names}
         whole = sum(total.values())
@@ -96,7 +95,7 @@ def number(summary: Mapping[str, Any], path: Sequence[str]) -> float:
 def judge(
     at: float, trials: Sequence[Trial], objectives: Sequence[Objective], confidence: float, last: bool = True
 ) -> Point:
-    """What the runs at one point say, each objective at this confidence."""
+    """The verdict of the runs at one point, each objective at this confidence."""
     judged = []
     for place, objective in enumerate(objectives):
         measured = [trial.measured[place] for trial in trials]
@@ -110,13 +109,13 @@ def judge(
 
 
 def estimate(values: Sequence[float | None], confidence: float) -> Estimate | None:
-    """The mean with the bounds that it is within on either side at this confidence; None without values."""
+    """The mean with one-sided bounds at this confidence; None without values."""
     known = [value for value in values if value is not None]
     return mean(known, 2 * confidence - 1) if known else None
 
 
 def verdict(found: Estimate, limit: float) -> bool | None:
-    """Whether a mean is within its limit."""
+    """Whether a mean is within its limit; None if undecided."""
     if math.isinf(found.value):
         return False
     if found.high <= limit:

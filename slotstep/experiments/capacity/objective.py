@@ -1,4 +1,4 @@
-"""Objectives as people write them: `p99 ttft < 1s`, `mean e2e < 10s`, `attainment > 95%`."""
+"""Objectives as text: `p99 ttft < 1s`, `mean e2e < 10s`, `attainment > 95%`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ EXPECTED = "expected such as 'p99 ttft < 1s', 'mean e2e < 10s' or 'attainment > 
 
 @dataclass(frozen=True)
 class Objective:
-    """What has to hold of a run.
+    """One objective.
 
-    A percentile below a limit is said as the share of requests above it: `p99 ttft < 1s` holds if at most 1% of all
-    that were injected had no first token within a second. So a request that never got one counts, and the shares of
-    runs can be averaged. `allowed` is that share; for a mean None. `limit` is in seconds.
+    allowed  the share of injected requests that may exceed the limit; None for a mean
+    limit    seconds
+
+    A percentile is judged by the share of late requests: `p99 ttft < 1s` holds if at most 1% of the injected requests
+    had no first token within a second. Requests without a first token count as late, and shares of runs can be
+    averaged.
     """
 
     text: str
@@ -39,7 +42,7 @@ class Objective:
 
 
 def parse(text: str) -> Objective:
-    """The objective that a text states. Raises BadInput, one line, for one that is none."""
+    """The objective that a text states. Raises BadInput, one line, for an invalid one."""
     if found := ATTAINMENT.fullmatch(text):
         share = float(found[1]) / 100
         if not 0 < share < 1:

@@ -1,7 +1,6 @@
-"""Bracketing: the largest value of a knob at which things are well, given that they are not well from somewhere on.
+"""Bracketing and bisection of the largest good value, where all values above some threshold are bad.
 
-Steps by a factor until one value is good and another bad, then halves the (geometric) distance. Knows nothing of
-runs: `good` answers for one value.
+Multiplies by a factor until one value is good and another bad, then bisects geometrically.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ MOST_STEPS = 24
 
 @dataclass(frozen=True)
 class Bracket:
-    """The largest value found good (None: none was) and the smallest found bad above it (None: none was)."""
+    """The largest value found good and the smallest found bad above it; None if there was none."""
 
     good: float | None
     bad: float | None
 
 
 def largest(good: Callable[[float], bool], start: float, tolerance: float) -> Bracket:
-    """The largest good value within a relative `tolerance`, looking from `start` on.
+    """The largest good value within a relative `tolerance`, starting from `start`.
 
     Gives up after MOST_STEPS in one direction: then the bracket has one end only.
     """

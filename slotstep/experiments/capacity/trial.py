@@ -1,4 +1,4 @@
-"""One run of a search: what it measured of each objective, whether its queue grows, and where its time went."""
+"""One run of a capacity search: its measure of each objective, queue growth, and what requests waited for."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sim.accounting.requests import RequestRecords
 from sim.log.events import Reason
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.sweeps.work import read_once
-from slotstep.runs import build
+from slotstep.runs.loading import parse
 from slotstep.runs.result import Result
+from slotstep.runs.simulation import run
 from slotstep.runs.workload import load
-from slotstep.scenario.schema import parse
 
 WAITED_FOR = {
     Reason.NO_DEMAND: "slots",
@@ -27,16 +27,17 @@ WAITED_FOR = {
     Reason.BLOCKED: "KV pages",
     Reason.LIMITED: "the policy's own limits",
 }
-"""What those who were left waiting after a plan waited for, by why its admissions ended."""
+"""What requests wait for after a plan, by the reason for which its admissions ended."""
 AT_CLIENT = "the clients' window"
-"""What those waited for that were not sent yet."""
+"""What requests wait for that have not been sent."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """An objective in one run: the share of requests (or gaps) that missed it, and the statistic itself, in seconds.
+    """One objective in one run.
 
-    The share is None for a mean, the statistic is None for an attainment.
+    late   the share of requests, or of gaps, that missed it; None for a mean
+    value  the statistic in seconds; None for an attainment
     """
 
     late: float | None
@@ -45,7 +46,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run, on so many GPUs. `waited` has request-seconds left waiting, by what for."""
+    """One run.
+
+    devices  number of GPUs
+    waited   request-seconds of waiting, by what requests waited for
+    """
 
     seed: int
     devices: int
@@ -72,7 +77,7 @@ def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objecti
     """Run a resolved scenario with this seed."""
     scenario = parse({**settings, "seed": seed})
     workload = load(scenario, read_once)
-    result = build.run(scenario, workload)
+    result = run(scenario, workload=workload)
     return Trial(
         seed,
         sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),
@@ -84,13 +89,12 @@ def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objecti
 
 
 def measure(result: Result, objective: Objective) -> Measured:
-    """What a run says of an objective; a request that should have had the latency and never did is late."""
+    """One objective in a run; a request that should have the latency and never got it is late."""
     if objective.latency is None:
         return Measured(1 - float(result.summary["attainment"] or 0), None)
     if objective.latency == "itl_s":
-        values, weights = pooled_gaps(
-            injected_requests([RequestRecords(log) for log in result.logs], result.service_log)
-        )
+        fleet = [RequestRecords(log) for log in result.logs]
+        values, weights = pooled_gaps(injected_requests(fleet, result.service_log))
     else:
         latency = counted(objective.latency, result.scenario.objectives.since)
         values = result.requests[latency].to_numpy(float, copy=True)
@@ -114,9 +118,9 @@ def quantile(values: Floats, weights: np.ndarray[Any, np.dtype[np.int64]], share
 
 
 def waited(result: Result) -> dict[str, float]:
-    """Request-seconds that requests were left waiting after a plan, by what they waited for.
+    """Request-seconds of waiting after a plan, by what requests waited for.
 
-    Where objectives count from when clients wanted to send, also those that a window held back.
+    If objectives count from when clients wanted to send, also the time that a window held requests back.
     """
     found = dict.fromkeys(WAITED_FOR.values(), 0.0)
     for log in result.logs:
@@ -127,7 +131,7 @@ def waited(result: Result) -> dict[str, float]:
         for reason, name in WAITED_FOR.items():
             here = runs["reason"] == reason
             found[name] += float(runs["waiting"][here] @ lasted[here]) / 1e9
-    crowd = result.scenario.clients
-    if crowd is not None and crowd.window and result.scenario.objectives.since == "wanted":
-        found[AT_CLIENT] = float((result.requests["client_wait_s"] - crowd.delay / 1e9).sum())
+    clients = result.scenario.clients
+    if clients is not None and clients.window and result.scenario.objectives.since == "wanted":
+        found[AT_CLIENT] = float((result.requests["client_wait_s"] - clients.delay / 1e9).sum())
     return found

@@ -1,4 +1,4 @@
-"""The studies that come with slotstep: by name the grids in this folder, and what draws their tables."""
+"""The shipped studies: the grids in this folder, and the modules of `reports.studies` that draw them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Study:
         return drawn(*frames)
 
     def lines(self, frames: list[pd.DataFrame]) -> list[str]:
-        """What was found, as text."""
+        """The findings as text."""
         said: list[str] = self.shown.lines(*frames)
         return said
 

@@ -1,1 +1,1 @@
-"""Sweeps: many scenarios that differ in a few keys, run on local processes or a cluster, one row of a table each."""
+"""Sweeps: scenarios that differ in a few keys, run on local processes or a cluster, one row of a table each."""

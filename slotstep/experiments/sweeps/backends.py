@@ -1,7 +1,7 @@
-"""Where the runs of a sweep are computed: processes of this machine, a Dask cluster or a Ray cluster.
+"""The backends of a sweep: processes of this machine, a Dask cluster or a Ray cluster.
 
-A backend takes calls one by one, not many more than it can work on, and gives their results as they end. What is
-computed comes back to this process, which alone writes: workers need no file system in common but for the traces.
+A backend takes calls lazily, a few more than it can work on, and yields results as they end. Results are written by
+this process only: workers share no file system except for traces.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ Backend = Callable[[Callable[..., Any], Iterable[Call], str | None, int | None],
 def compute(
     function: Callable[..., Any], calls: Iterable[Call], backend: str, address: str | None, jobs: int | None
 ) -> Iterator[Any]:
-    """`function` of each call's arguments, as they end, at most `jobs` at once (None: as many as there are cores).
+    """The results of `function` for each call's arguments, as they end.
 
-    `address` is that of a cluster's scheduler. Raises BadInput for an unknown backend, one that is not installed or
-    does not answer, an address that is missing or not used, and for a worker that was killed.
+    jobs     calls at once; all cores if None
+    address  of a cluster's scheduler
+
+    Raises BadInput for an unknown backend, one that is not installed or does not answer, an address that is missing
+    or not used, and for a worker that was killed.
     """
     if backend not in BACKENDS:
         raise BadInput(f"--backend {backend}: expected one of {', '.join(BACKENDS)}")
@@ -39,7 +42,7 @@ def compute(
 
 
 def parallel(function: Callable[..., Any], calls: Iterable[Call]) -> Iterator[Any]:
-    """The same on joblib's present backend; whoever stops early needs no advice from joblib to do so."""
+    """As `compute` on joblib's active backend; without joblib's warning if the caller stops early."""
     work = joblib.Parallel(return_as="generator_unordered", batch_size=1)
     results = work(joblib.delayed(function)(*call) for call in calls)
     try:
@@ -100,7 +103,7 @@ def on_ray(
 
 
 def installed(module: str, backend: str) -> Any:
-    """A module that comes with an extra. Raises BadInput where it is not installed."""
+    """A module of an extra. Raises BadInput if it is not installed."""
     try:
         return import_module(module)
     except ImportError:

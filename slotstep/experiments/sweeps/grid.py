@@ -26,9 +26,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from slotstep.scenario import document, size_limits
+from slotstep.runs import size_limits
+from slotstep.runs.loading import parse
+from slotstep.scenario import document
 from slotstep.scenario.fields import Count, Section
-from slotstep.scenario.schema import Scenario, parse
+from slotstep.scenario.schema import Scenario
 from slotstep.scenario.validation_errors import complaint
 from traces.errors import BadInput
 
@@ -72,7 +74,7 @@ class Plan(Section):
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: the column and value of each axis, and the scenario, or why there is none."""
+    """One run of a sweep: the value of each axis by column, and the scenario, or the error without one."""
 
     axes: Mapping[str, Any]
     scenario: Scenario | None
@@ -81,25 +83,25 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """The points of a grid file in their order, and by axis's column its key and its type."""
+    """The points of a grid file in order; the key and the type of each axis by column."""
 
     keys: Mapping[str, str]
     kinds: Mapping[str, Kind]
     points: tuple[Point, ...]
 
 
-def load(path: Path, allow_large: bool = False) -> Grid:
-    """The grid in the YAML file `path`. Raises BadInput as `read` does, and for a file that is none."""
+def load_grid(path: Path, allow_large: bool = False) -> Grid:
+    """The grid in the YAML file `path`. Raises BadInput as `read`, and for a file that cannot be read."""
     return read(document.read(path), str(path), path.parent, allow_large)
 
 
 def read(
     mapping: Mapping[str, Any], source: str = "grid", folder: Path | None = None, allow_large: bool = False
 ) -> Grid:
-    """The grid that a mapping describes; file names are relative to `folder`. `allow_large`: of all its scenarios.
+    """The grid that a mapping describes; file names are relative to `folder`. `allow_large` applies to all scenarios.
 
-    A point whose scenario is refused is kept, with the reason: it is a run that fails. Raises BadInput if all
-    are, for a key given in two places, and for an empty list of values.
+    A point whose scenario is invalid is kept with its error, as a failed run. Raises BadInput if all are invalid, for
+    a key given in two places, and for an empty list of values.
     """
     folder = folder or Path()
     try:
@@ -124,17 +126,17 @@ def read(
 
 
 def size(plan: Plan) -> int:
-    """How many points it has."""
+    """The number of points."""
     return math.prod([max(len(plan.together), 1), plan.seeds or 1, *map(len, plan.grid.values())])
 
 
 def settings_of(plan: Plan) -> list[str]:
-    """The keys that the runs differ in, in the order of the columns."""
+    """The keys that differ, in the order of the columns."""
     return [*(plan.together[0] if plan.together else ()), *plan.grid, *(["seed"] if plan.seeds else [])]
 
 
 def combinations(plan: Plan, seed: int) -> Iterator[dict[str, Any]]:
-    """What is set at each point."""
+    """The settings of each point."""
     grid = dict(plan.grid)
     if plan.seeds:
         grid["seed"] = list(range(seed, seed + plan.seeds))
@@ -161,7 +163,7 @@ def column(key: str) -> str:
 
 
 def text(value: object) -> str:
-    """A value as text: what is no text itself as JSON."""
+    """A value as text: JSON unless it is text already."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -169,7 +171,7 @@ MAKE: dict[Kind, Callable[[Any], Any]] = {"bool": bool, "int64": int, "double": 
 
 
 def typed(points: Sequence[Point], columns: Iterable[str]) -> tuple[dict[str, Kind], tuple[Point, ...]]:
-    """The type of each axis's column, and the points with their values in it: all numbers, all truths, else text."""
+    """The type of each axis's column, and the points with values of that type."""
     kinds = {name: kind([point.axes[name] for point in points]) for name in columns}
     return kinds, tuple(
         replace(point, axes={name: MAKE[kinds[name]](value) for name, value in point.axes.items()})
@@ -178,7 +180,7 @@ def typed(points: Sequence[Point], columns: Iterable[str]) -> tuple[dict[str, Ki
 
 
 def kind(values: Sequence[object]) -> Kind:
-    """The narrowest type that holds these values."""
+    """The narrowest type of these values."""
     found = {type(value) for value in values}
     if found == {bool}:
         return "bool"

@@ -1,7 +1,6 @@
-"""The name of a run is its content: the resolved scenario, the files it reads, what its row calls it, and the code.
+"""The identity of a run: a digest of the resolved scenario, the files it reads, its axes, and the code.
 
-Results then depend on what is in a file, never on how it is called. A profile's content is in the resolved
-scenario already.
+It depends on the content of files, not on their names. The content of a profile is part of the resolved scenario.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from policies import foreign, registry
+from policies import registry, third_party
 from slotstep.scenario.cluster import group_sections
-from slotstep.scenario.sections import TRACE_OPTIONS
+from slotstep.scenario.workload import TRACE_OPTIONS
 
 PACKAGES = ("sim", "policies", "traces", "calibrate", "slotstep")
 BLOCK = 1 << 20
@@ -31,7 +30,7 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     content = {
         "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
         "warm": [digest(Path(file)) for file in warm_files(settings)],
-        "policies": foreign_code(settings["policy"]),
+        "policies": third_party_code(settings["policy"]),
         "axes": dict(axes),
         "code": code(),
     }
@@ -39,13 +38,13 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
 
 
 def warm_files(settings: Mapping[str, Any]) -> list[str]:
-    """The caches that replicas start from, each once."""
+    """The cache files that replicas start from, each once."""
     engines = [settings["engine"], *(group["engine"] for group in group_sections(settings))]
     return list(dict.fromkeys(engine["warm"] for engine in engines if engine.get("warm")))
 
 
 def without_permission(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved scenario but for `allow_large`: it says that a run may be large, and changes nothing in it."""
+    """A resolved scenario without `allow_large`, which does not change a result."""
     return {key: value for key, value in settings.items() if key != "allow_large"}
 
 
@@ -55,7 +54,7 @@ def named(content: Mapping[str, Any]) -> str:
 
 
 def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """A workload with the digests of its traces in the place of their names."""
+    """A workload with the digests of its traces in place of their names."""
     found = dict(workload)
     if "trace" in found:
         kinds = {kind: file for kind, file in found["trace"].items() if kind not in TRACE_OPTIONS}
@@ -65,10 +64,10 @@ def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def foreign_code(policy: Any) -> dict[str, dict[str, str]]:
-    """The digests of the files of other people's policies among a policy and those that it wraps, by policy."""
+def third_party_code(policy: Any) -> dict[str, dict[str, str]]:
+    """The digests of the files of user-defined policies, by policy."""
     others = [each for each, _ in registry.layers(*registry.choice(policy)) if each not in registry.POLICIES]
-    return {each: {file: digest(path) for file, path in foreign.sources(each).items()} for each in others}
+    return {each: {file: digest(path) for file, path in third_party.sources(each).items()} for each in others}
 
 
 def digest(path: Path) -> str:

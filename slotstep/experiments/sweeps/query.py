@@ -1,4 +1,4 @@
-"""Questions to a sweep's table, in SQL, answered by DuckDB on the files as they are."""
+"""SQL queries of a sweep's table, run by DuckDB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ask(store: Store, query: str) -> pd.DataFrame:
-    """The answer to a query on the table `runs`, a row per run. Raises BadInput for what DuckDB refuses."""
+    """The answer to a query on the table `runs`, a row per run. Raises BadInput for an invalid query."""
     with duckdb.connect() as connection:
         connection.register("runs", store.table())
         try:
@@ -27,7 +27,7 @@ def ask(store: Store, query: str) -> pd.DataFrame:
 
 
 def overview(store: Store, headlines: Mapping[str, str]) -> str:
-    """The query for the axes and these columns (the head of each by its name) of the runs that ended, sorted."""
+    """The query for the axes and these columns (heads by name) of the runs that ended, sorted."""
     axes = {column: axis["key"].rpartition(".")[2] for column, axis in store.axes.items()}
     if len(set(axes.values())) < len(axes):
         axes = {column: axis["key"] for column, axis in store.axes.items()}
@@ -37,7 +37,7 @@ def overview(store: Store, headlines: Mapping[str, str]) -> str:
 
 
 def failures(store: Store) -> int:
-    """How many runs have failed."""
+    """The number of failed runs."""
     return int(ask(store, "SELECT count(*) AS n FROM runs WHERE status = 'failed'")["n"][0])
 
 
@@ -47,13 +47,13 @@ def held_back(store: Store) -> bool:
 
 
 def as_json(frame: pd.DataFrame) -> str:
-    """A frame as a JSON array of objects; what is missing is null."""
+    """A frame as a JSON array of objects; missing values are null."""
     rows: str = frame.to_json(orient="records", date_format="iso", double_precision=15)
     return json.dumps(json.loads(rows), indent=2, ensure_ascii=False)
 
 
 def show(frame: pd.DataFrame) -> None:
-    """A frame on standard output: as a table, or one row after the other where the words of its heads do not fit."""
+    """Print a frame as a table, or one record after another if it is too wide."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -87,7 +87,7 @@ def show(frame: pd.DataFrame) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as a person reads it: whole numbers whole, others with four digits that matter, a dash for none."""
+    """A value as text: floats with four significant digits, a dash for missing values."""
     if pd.isna(value):
         return "-"
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""One run as one row: what it is called, what became of it, the numbers people ask for, and everything as JSON.
+"""One run as one row: its name and status, the main numbers, and summary and settings as JSON.
 
-Names follow the summary: `ttft_s` of it has the columns `ttft_s_n`, `ttft_s_mean`, ...; the types never depend on
-the values, so that the rows of any sweep make one table.
+Column names follow the summary: `ttft_s` has the columns `ttft_s_n`, `ttft_s_mean`, ... Types do not depend on
+values, so that the rows of any sweep make one table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NUMBERS: dict[tuple[str, ...], str] = {
         for statistic, kind in STATISTICS.items()
     },
 }
-"""Where in the summary each column's number is, and its type."""
+"""The path of each column's number in the summary, and its type."""
 
 OWN = {"run": "string", "status": "string", "error": "string"}
 WHOLE = {"summary": "string", "settings": "string"}
@@ -79,7 +79,7 @@ def schema(axes: Mapping[str, Kind]) -> pa.Schema:
 
 
 def ended(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], summary: Mapping[str, Any]) -> Row:
-    """The row of a run that ended well."""
+    """The row of a run that succeeded."""
     numbers = {"_".join(path): found(summary, path) for path in NUMBERS}
     return {
         "run": run,
@@ -93,7 +93,7 @@ def ended(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], summar
 
 
 def failed(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any] | None, error: str) -> Row:
-    """The row of a run that did not."""
+    """The row of a run that failed."""
     return {
         "run": run,
         "status": "failed",
@@ -104,7 +104,7 @@ def failed(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any] | None
 
 
 def found(summary: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """What the summary has at a path, None where it has nothing."""
+    """The value at a path of the summary, None if missing."""
     here: Any = summary
     for part in path:
         here = here.get(part) if here is not None else None

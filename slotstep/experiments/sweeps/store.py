@@ -1,10 +1,10 @@
-"""The directory of a sweep: what its runs differ in, and a file for each run.
+"""The directory of a sweep: its axes, and a file for each run.
 
     DIR/sweep.json          the axes: column, key and type of each
-    DIR/runs/NAME.parquet   one row; NAME is the run's content
+    DIR/runs/NAME.parquet   one row; NAME is the run's identity
 
-A file is whole or absent, and two sweeps that write the same run write the same bytes: so they may share a
-directory, and one that was killed has nothing to repair.
+Files are written atomically, and the same run always gives the same bytes: sweeps may share a directory, and a killed
+sweep leaves nothing to repair.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 FORMAT = "slotstep sweep 1"
 PACKING: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
-"""A row a file: what helps to find a row among many is only weight."""
+"""Without dictionary and statistics, which are of no use in files of one row."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """A sweep's directory; `axes` by column: its key and its type."""
+    """A sweep's directory; `axes` by column: key and type."""
 
     folder: Path
     axes: Mapping[str, Mapping[str, Any]]
@@ -52,15 +52,15 @@ class Store:
         return self.folder / "runs"
 
     def has(self, run: str) -> bool:
-        """Whether this run is there, ended or failed."""
+        """Whether this run has a row."""
         return self.path(run).exists()
 
     def failed(self, run: str) -> bool:
-        """Whether this run is there as one that failed."""
+        """Whether this run has the row of a failure."""
         return self.has(run) and pq.read_table(self.path(run), columns=["status"])["status"][0].as_py() == "failed"
 
     def write(self, line: row.Row) -> None:
-        """Put a run's row there. Raises OSError, and then nothing of it is there."""
+        """Write a row atomically. Raises OSError."""
         with files.atomically(self.path(line["run"]), through=self.folder) as temporary:
             pq.write_table(row.table([line], self.kinds), temporary, **PACKING)
 
@@ -69,7 +69,7 @@ class Store:
         return self.runs / f"{run}.parquet"
 
     def table(self) -> pa.Table:
-        """All rows there are, sorted by the axes and then by name.
+        """All rows, sorted by the axes and then by name.
 
         Raises BadInput for rows with other columns, which another version of slotstep wrote.
         """
@@ -83,13 +83,13 @@ class Store:
         return whole.sort_by([(name, "ascending") for name in (*self.axes, "run")])
 
     def frame(self) -> pd.DataFrame:
-        """The same as a pandas frame."""
+        """All rows as a pandas frame."""
         frame: pd.DataFrame = self.table().to_pandas()
         return frame
 
 
 def make(folder: Path, keys: Mapping[str, str], kinds: Mapping[str, Kind]) -> Store:
-    """The directory of a sweep over these axes, made unless it is there.
+    """The directory of a sweep over these axes, created if necessary.
 
     Raises BadInput for a folder that cannot be written, and for the directory of a sweep over other axes.
     """
@@ -112,7 +112,7 @@ def make(folder: Path, keys: Mapping[str, str], kinds: Mapping[str, Kind]) -> St
 
 
 def opened(folder: Path) -> Store:
-    """The directory of a sweep. Raises BadInput for one that is none."""
+    """The directory of a sweep. Raises BadInput if it is not one."""
     try:
         content = json.loads((folder / "sweep.json").read_text())
         found = content["format"]
@@ -126,5 +126,5 @@ def opened(folder: Path) -> Store:
 
 
 def described(axes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Axes in words."""
+    """Axes as text."""
     return ", ".join(f"{axis['key']} ({axis['type']})" for axis in axes.values()) or "nothing"

@@ -1,4 +1,4 @@
-"""A sweep: the points of a grid that are not in the directory yet, computed and written one by one as they end."""
+"""A sweep: runs the points of a grid that have no row yet, and writes each row when its run ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from slotstep.experiments.sweeps import backends, identity, row
 from slotstep.experiments.sweeps.grid import Grid, Point
 from slotstep.experiments.sweeps.store import Store, make
 from slotstep.experiments.sweeps.work import execute
+from slotstep.runs.resolution import resolved
 from traces.errors import BadInput
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How a sweep stands: runs in all, in the directory before it began, done by it, and of these failed."""
+    """The progress of a sweep: runs in all, present before, done now, and failed of these."""
 
     total: int
     before: int
@@ -35,9 +36,11 @@ def sweep(
 ) -> Store:
     """Run every point of a grid whose row is not in `folder` (with `retry`: or is there as failed).
 
-    `progress` hears after each run how the sweep stands. Raises BadInput for a folder that cannot be written or
-    holds a sweep over other axes, as `backends.compute` does; OSError when a row
-    cannot be written. The rows written until then stay.
+    backend, address, jobs  as in `backends.compute`
+    progress                called after each run with a `Tally`
+
+    Raises BadInput for a folder that cannot be written or holds a sweep over other axes, and as `backends.compute`;
+    OSError if a row cannot be written. Rows written before stay.
     """
     store = make(Path(folder), grid.keys, grid.kinds)
     named = {name_of(point): point for point in grid.points}
@@ -72,17 +75,17 @@ def lines(
                 continue
             point = missing[run]
             assert point.scenario is not None
-            yield run, dict(point.axes), point.scenario.resolved(), identity.code()
+            yield run, dict(point.axes), resolved(point.scenario), identity.code()
 
     yield from backends.compute(execute, calls(), backend, address, jobs)
     yield from (None for _ in overtaken)
 
 
 def name_of(point: Point) -> str:
-    """The name of a point's run; a point without scenario is named by its axes and what is wrong."""
+    """The identity of a point's run; a point without scenario is identified by its axes and error."""
     if point.scenario is None:
         return identity.named({"axes": dict(point.axes), "error": point.error, "code": identity.code()})
     try:
-        return identity.name(point.scenario.resolved(), point.axes)
+        return identity.name(resolved(point.scenario), point.axes)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None

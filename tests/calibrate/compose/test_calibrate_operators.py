@@ -13,12 +13,14 @@ import pytest
 from calibrate.compose.compose import EVEN, compose, composed_profile, unsplit_from
 from calibrate.compose.operators import ALL_REDUCE, read
 from calibrate.compose.step_sums import compose_sums
-from calibrate.models.architecture import Anatomy
-from calibrate.models.registry import anatomy
+from calibrate.models.architecture import Architecture
+from calibrate.models.registry import architecture
 from sim.cost.forms import Shape
 from sim.cost.table import Table, table
 
-MODEL = Anatomy("four", layers=4, hidden=64, intermediate=128, heads=4, kv_heads=2, head_size=16, vocabulary=1000)
+MODEL = Architecture(
+    "four", layers=4, hidden=64, intermediate=128, heads=4, kv_heads=2, head_size=16, vocabulary=1000
+)
 TOKENS = (1, 2, 4, 8, 16, 32, 64)
 CONTEXTS = (16, 64, 256, 1024)
 
@@ -83,7 +85,7 @@ def shape(decodes: int = 0, context: int = 0, chunks: tuple[tuple[int, int], ...
     return batch
 
 
-def composed(folder: Path, model: Anatomy = MODEL, devices: int = 1, attention: Path | None = None) -> Table:
+def composed(folder: Path, model: Architecture = MODEL, devices: int = 1, attention: Path | None = None) -> Table:
     return table(compose(read(folder, model, devices, attention)).content)
 
 
@@ -109,7 +111,7 @@ def test_between_the_measured_sizes_the_law_is_met(tmp_path: Path) -> None:
 
 
 def test_experts_cost_as_many_as_the_tokens_touch(tmp_path: Path) -> None:
-    mixture = Anatomy("mix", 4, 64, 128, 4, 2, 16, 1000, experts=8, experts_per_token=2, expert_width=32)
+    mixture = Architecture("mix", 4, 64, 128, 4, 2, 16, 1000, experts=8, experts_per_token=2, expert_width=32)
     folder = llmservingsim(tmp_path / "mix")
     experts = [(n, e, 2.0 * e) for n in TOKENS for e in (2, 4, 8)]
     write(folder, "moe", pd.DataFrame(experts, columns=["tokens", "activated_experts", "time_us"]))
@@ -258,13 +260,13 @@ def test_sums_by_class_of_operator_make_whole_steps() -> None:
 def test_the_published_tables_are_read(data: Path) -> None:
     folder = data / "profiles"
     old = folder / "llmservingsim_v0" / "H100__Llama-3.1-70B__tp4"
-    assert read(old, anatomy("llama-3.1-70b"), 4).dense["tokens"].max() == 2048
+    assert read(old, architecture("llama-3.1-70b"), 4).dense["tokens"].max() == 2048
     mixture = read(
-        folder / "llmservingsim" / "RTXPRO6000__Qwen3-30B-A3B-Instruct-2507__tp1", anatomy("qwen3-30b-a3b")
+        folder / "llmservingsim" / "RTXPRO6000__Qwen3-30B-A3B-Instruct-2507__tp1", architecture("qwen3-30b-a3b")
     )
     # 128 of 128 experts at 2,048 tokens: 1,066.6 us of each of 48 layers.
     assert mixture.dense["ns"].iloc[-1] > 48 * 1.0666e6
     with pytest.raises(ValueError, match=r"H100__Llama-3\.1-8B__tp1: has no attention\.csv"):
-        read(folder / "llmservingsim_v0" / "H100__Llama-3.1-8B__tp1", anatomy("llama-3.1-8b"))
-    vidur = read(folder / "vidur" / "h100__Llama-2-70b-hf", anatomy("llama-2-70b"), 4, old / "attention.csv.gz")
+        read(folder / "llmservingsim_v0" / "H100__Llama-3.1-8B__tp1", architecture("llama-3.1-8b"))
+    vidur = read(folder / "vidur" / "h100__Llama-2-70b-hf", architecture("llama-2-70b"), 4, old / "attention.csv.gz")
     assert vidur.missing == ("output head", "sampling", ALL_REDUCE)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from calibrate.decoder.engine.cuda_graphs import buckets_up_to
+from calibrate.decoder.engine.cuda_graphs import default_capture_sizes
 from calibrate.decoder.engine.executor import Executor
 from calibrate.decoder.engine.opening import open_engine
 from calibrate.decoder.engine.options import EngineOptions
@@ -43,7 +43,9 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, lis
 
 
 def options(**changes: Any) -> EngineOptions:
-    base = EngineOptions(device="cpu", page_size=8, pages=40, host_pages=20, slots=4, token_budget=64, longest=96)
+    base = EngineOptions(
+        device="cpu", page_size=8, pages=40, host_pages=20, slots=4, token_budget=64, max_model_len=96
+    )
     return replace(base, **changes)
 
 
@@ -51,7 +53,7 @@ def options(**changes: Any) -> EngineOptions:
 def engine(llama: tuple[Path, dict[int, list[int]]]) -> Iterator[Executor]:
     with open_engine(str(llama[0]), options(weights=llama[0])) as opened:
         cache = opened.decoder.cache.data
-        opened.lane.do(lambda: cache.fill_(float("nan")))
+        opened.stream.do(lambda: cache.fill_(float("nan")))
         for request, prompt in PROMPTS.items():
             opened.begin(request, prompt)
         yield opened
@@ -75,6 +77,7 @@ def run(engine: Executor, *rows: Row) -> list[int]:
     return list(engine.collect(engine.launch(Step(rows))).tokens)
 
 
+@pytest.mark.slow
 def test_a_prompt_in_chunks_and_tokens_one_by_one(engine: Executor, right: dict[int, list[int]]) -> None:
     assert run(engine, row(0, 0, 20)) == []
     tokens = run(engine, row(0, 20, 15))
@@ -123,7 +126,7 @@ def test_launch_does_not_wait_for_the_device(engine: Executor) -> None:
         gate.wait()
         return torch.zeros(0)
 
-    engine.lane.submit(wait)
+    engine.stream.submit(wait)
     handle = engine.launch(Step((row(1, 0, 4),)))
     assert not handle.pending.future.done()  # type: ignore[attr-defined]
     gate.set()
@@ -168,9 +171,10 @@ def test_more_requests_than_there_was_room_for(engine: Executor, right: dict[int
     assert run(engine, row(0, 35, 1)) == right[0][1:2]
 
 
+@pytest.mark.slow
 def test_padded_batches_give_the_same_tokens(llama: tuple[Path, dict[int, list[int]]]) -> None:
     folder, right = llama
-    padded = options(weights=folder, attention="triton", buckets=(2, 4), dtype="float32")
+    padded = options(weights=folder, attention="triton", capture_sizes=(2, 4), dtype="float32")
     with open_engine(str(folder), padded) as engine:
         for request in (0, 1):
             engine.begin(request, PROMPTS[request][:8])
@@ -204,7 +208,7 @@ def test_cpu_time_is_not_told_where_other_threads_compute_too() -> None:
         assert engine.collect(engine.launch(Step((Row(0, 0, 2, [0], True),)))).cpu_ns is None
 
 
-SMALL = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", longest=256)
+SMALL = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", max_model_len=256)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +252,7 @@ def test_a_prompt_that_makes_no_sense_is_refused(engine: Executor, prompt: list[
 
 
 def test_the_longest_request_ends_with_its_last_token() -> None:
-    with open_engine(SMALL, options(longest=8, pages=5)) as engine:
+    with open_engine(SMALL, options(max_model_len=8, pages=5)) as engine:
         engine.begin(0, [3] * 8)
         assert len(run(engine, Row(0, 0, 8, [2], True))) == 1
         with pytest.raises(ValueError, match="a token after 9; expected at most 8"):
@@ -352,13 +356,13 @@ def planned(**changes: Any) -> dict[str, Any]:
         "pages": None,
         "token_budget": 8192,
         "slots": 256,
-        "longest": 8192,
+        "max_model_len": 8192,
     }
     return given | changes
 
 
 def test_the_plan_stays_within_the_fraction() -> None:
-    plan = plan_memory(SHAPES["llama-3.1-8b"], "bfloat16", **planned(buckets=buckets_up_to(256)))
+    plan = plan_memory(SHAPES["llama-3.1-8b"], "bfloat16", **planned(capture_sizes=default_capture_sizes(256)))
     assert plan.limit == int(0.9 * (80 << 30))
     assert plan.limit - plan.page_bytes < plan.planned <= plan.limit
     assert plan.page_bytes == 16 * 131_072
@@ -366,13 +370,13 @@ def test_the_plan_stays_within_the_fraction() -> None:
 
 
 def test_no_more_pages_than_all_slots_can_use() -> None:
-    plan = plan_memory(SHAPES["tiny"], "float32", **planned(slots=4, longest=100))
+    plan = plan_memory(SHAPES["tiny"], "float32", **planned(slots=4, max_model_len=100))
     assert plan.pages == 4 * 7
 
 
 def test_weights_that_do_not_fit_are_refused_not_shrunk() -> None:
     with pytest.raises(CannotRun, match=r"model llama-2-7b: 12\.6 GiB of weights .* 0 pages .* of the 12\.0 GiB"):
-        plan_memory(SHAPES["llama-2-7b"], "float16", **planned(device_bytes=12 << 30, longest=4096))
+        plan_memory(SHAPES["llama-2-7b"], "float16", **planned(device_bytes=12 << 30, max_model_len=4096))
     with pytest.raises(CannotRun, match="expected at least 100000"):
         plan_memory(SHAPES["llama-3.1-8b"], "bfloat16", **planned(pages=100_000))
 
@@ -396,9 +400,9 @@ def test_memory_that_runs_out_is_told_and_the_next_step_runs(engine: Executor, r
         ("tiny", {"device": "cuda"}, "device cuda: PyTorch finds no CUDA GPU here; expected cpu, or auto"),
         ("tinny", {}, "model tinny: unknown, and no such file; did you mean tiny?"),
         ("tiny", {"memory_fraction": 1e-6}, "model tiny: 78.0 MiB of weights and"),
-        ("tiny", {"longest": 8193}, "longest is 8193; expected at most 8192, for tiny"),
+        ("tiny", {"max_model_len": 8193}, "max_model_len is 8193; expected at most 8192, for tiny"),
         ("tiny", {"attention": "flashinfer"}, "attention flashinfer: flashinfer is not installed; expected torch"),
-        ("tiny", {"buckets": (1, 2)}, "attention torch: cannot run padded batches"),
+        ("tiny", {"capture_sizes": (1, 2)}, "attention torch: cannot run padded batches"),
     ],
 )
 def test_why_there_is_no_engine_is_one_line(model: str, changes: dict[str, Any], complaint: str) -> None:
@@ -438,7 +442,7 @@ def test_kernels_are_not_interpreted_unasked(monkeypatch: pytest.MonkeyPatch) ->
         ({"host_pages": -1}, "host_pages is -1"),
         ({"memory_fraction": 1.5}, "memory_fraction is 1.5"),
         ({"temperature": -1.0}, "temperature is -1.0"),
-        ({"buckets": (8,)}, "buckets has 8; expected 1 to 4"),
+        ({"capture_sizes": (8,)}, "capture_sizes has 8; expected 1 to 4"),
     ],
 )
 def test_an_option_out_of_its_range_is_refused(change: dict[str, Any], complaint: str) -> None:
@@ -461,13 +465,13 @@ def test_a_container_may_have_less_memory_than_its_host(tmp_path: Path) -> None:
 def test_warming_up_touches_no_page_of_anybody(engine: Executor, right: dict[int, list[int]]) -> None:
     first = run(engine, row(1, 0, 4))
     before = engine.decoder.cache.data[:, :, :-1].clone()
-    engine.lane.do(engine.warm_up)
+    engine.stream.do(engine.warm_up)
     assert torch.equal(engine.decoder.cache.data[:, :, :-1].nan_to_num(), before.nan_to_num())
     assert not engine.decoder.cache.data[:, :, -1].isnan().any()
     assert first + run(engine, row(1, 4, 1)) == right[1][:2]
 
 
 def test_buckets_are_dense_where_batches_are_small() -> None:
-    assert buckets_up_to(1) == (1,)
-    assert buckets_up_to(10) == (1, 2, 4, 8, 10)
-    assert buckets_up_to(400)[-4:] == (256, 320, 384, 400)
+    assert default_capture_sizes(1) == (1,)
+    assert default_capture_sizes(10) == (1, 2, 4, 8, 10)
+    assert default_capture_sizes(400)[-4:] == (256, 320, 384, 400)

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from calibrate.gpu.test_batches import error, exact, specimen
+from calibrate.gpu.test_batches import error, exact, random_inputs
 from calibrate.models.decoder_shape import ModelShape
 
 
@@ -87,8 +87,8 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_the_plan_means_the_same_batch(backend: Any) -> None:
     for told in (
-        specimen([1, 1, 1, 5, 9], [1, 8, 17, 5, 30], heads=4, kv_heads=2, head=16, page_size=8),
-        specimen([1], [7], heads=4, kv_heads=2, head=16, page_size=1),
+        random_inputs([1, 1, 1, 5, 9], [1, 8, 17, 5, 30], heads=4, kv_heads=2, head=16, page_size=8),
+        random_inputs([1], [7], heads=4, kv_heads=2, head=16, page_size=1),
     ):
         backend.prepare(told.batch)
         found = backend(told.queries, told.keys, told.values, told.batch)

@@ -7,7 +7,7 @@ import torch
 
 from calibrate.decoder.model import ops_torch, ops_triton
 from calibrate.decoder.model.rotary import rotary_table
-from calibrate.gpu.test_batches import error, specimen
+from calibrate.gpu.test_batches import error, random_inputs
 from calibrate.models.decoder_shape import ModelShape
 
 TOLERANCE = {torch.float32: 1e-6, torch.float16: 2e-3}
@@ -40,7 +40,7 @@ def test_what_is_added_stays_in_the_residual(dtype: torch.dtype) -> None:
 
 @DTYPES
 def test_keys_and_values_reach_their_pages_and_no_other(dtype: torch.dtype) -> None:
-    told = specimen([1, 4], [9, 6], heads=4, kv_heads=2, head=16, page_size=4, dtype=dtype)
+    told = random_inputs([1, 4], [9, 6], heads=4, kv_heads=2, head=16, page_size=4, dtype=dtype)
     shape = ModelShape("story", 1, 64, 64, 4, 2, 16, 2)
     rotary = rotary_table(shape, 16, torch.device("cpu"))
     projected = numbers(5, (4 + 2 * 2) * 16, dtype=dtype)

@@ -13,16 +13,16 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from calibrate.decoder.attention import triton_kernels
-from calibrate.decoder.attention.triton_backend import PagedAttention
-from calibrate.decoder.engine.cuda_graphs import FixedDecode, FixedDecodes
+from calibrate.decoder.attention.triton_backend import TritonAttention
+from calibrate.decoder.engine.cuda_graphs import PaddedDecode, PaddedDecodes
 from calibrate.decoder.model import ops_triton
-from calibrate.decoder.model.attention_metadata import Cache, Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata, Cache
 from calibrate.decoder.model.decoder import Decoder
 from calibrate.models.decoder_shape import ModelShape
 from calibrate.models.weights import random_weights
 
 CPU = torch.device("cpu")
-SHAPE = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", longest=256)
+SHAPE = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", max_model_len=256)
 ON_THE_DEVICE = {
     "index",
     "div",
@@ -69,7 +69,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     for module, names in (
         (triton_kernels, ("decode_splits", "merge_splits", "chunk_tiles")),
-        (ops_triton, ("norm_rows", "rotate_heads", "gate_columns")),
+        (ops_triton, ("norm_rows", "rotate_heads", "swiglu_columns")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, Launched(name, found))
@@ -79,14 +79,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def decoder(rows: int) -> Decoder:
     cache = Cache.empty(SHAPE, 30, 8, torch.float32, CPU)
     weights = random_weights(SHAPE, 0, torch.float32, CPU)
-    return Decoder(SHAPE, weights, cache, PagedAttention(SHAPE, rows, CPU, splits=4), ops_triton, 256)
+    return Decoder(SHAPE, weights, cache, TritonAttention(SHAPE, rows, CPU, splits=4), ops_triton, 256)
 
 
-def step(spans: list[int], width: int) -> tuple[Tensor, Ragged]:
+def step(spans: list[int], width: int) -> tuple[Tensor, AttentionMetadata]:
     """Tokens and rows that decode at these lengths; 0 for padding."""
     lengths = torch.tensor(spans, dtype=torch.int32)
     rows = torch.arange(len(spans), dtype=torch.int32)
-    batch = Ragged(
+    batch = AttentionMetadata(
         tables=torch.arange(len(spans) * width, dtype=torch.int32).view(len(spans), width) % 30,
         lengths=lengths,
         positions=(lengths - 1).clamp_min(0),
@@ -101,7 +101,7 @@ def step(spans: list[int], width: int) -> tuple[Tensor, Ragged]:
 
 
 def test_a_pass_only_launches_and_always_the_same(calls: list[str]) -> None:
-    decode = FixedDecode(decoder(4), rows=4, width=10, page_size=8)
+    decode = PaddedDecode(decoder(4), rows=4, width=10, page_size=8)
     passes = []
     for spans, width in (([1, 9, 0, 0], 2), ([80, 3, 40, 17], 10)):
         decode(*step(spans, width))
@@ -118,7 +118,7 @@ def test_a_pass_only_launches_and_always_the_same(calls: list[str]) -> None:
 
 @pytest.mark.usefixtures("calls")
 def test_inputs_lie_where_they_lay() -> None:
-    decode = FixedDecode(decoder(2), rows=2, width=10, page_size=8)
+    decode = PaddedDecode(decoder(2), rows=2, width=10, page_size=8)
     places = [each.data_ptr() for each in (decode.tokens, decode.positions, decode.lengths, decode.tables)]
     tokens, batch = step([80, 3], 10)
     decode(tokens, batch)
@@ -133,5 +133,5 @@ def test_inputs_lie_where_they_lay() -> None:
 
 @pytest.mark.usefixtures("calls")
 def test_a_batch_goes_to_the_next_bucket() -> None:
-    fixed = FixedDecodes(decoder(8), (2, 8, 4), width=10, page_size=8)
-    assert [fixed.bucket(rows) for rows in (1, 2, 3, 4, 5, 8, 9)] == [2, 2, 4, 4, 8, 8, None]
+    fixed = PaddedDecodes(decoder(8), (2, 8, 4), width=10, page_size=8)
+    assert [fixed.capture_size(rows) for rows in (1, 2, 3, 4, 5, 8, 9)] == [2, 2, 4, 4, 8, 8, None]

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from calibrate.decoder.attention.torch_reference import GatherAttention
-from calibrate.decoder.attention.triton_backend import PagedAttention
+from calibrate.decoder.attention.torch_reference import TorchAttention
+from calibrate.decoder.attention.triton_backend import TritonAttention
 from calibrate.decoder.engine.protocol import CannotRun
 from calibrate.decoder.model import ops_torch, ops_triton
-from calibrate.decoder.model.attention_metadata import Cache, Ragged
+from calibrate.decoder.model.attention_metadata import AttentionMetadata, Cache
 from calibrate.decoder.model.decoder import Decoder
 from calibrate.gpu.test_batches import error
 from calibrate.models.decoder_shape import ModelShape, model_shape
@@ -100,8 +100,8 @@ def decoder(shape: ModelShape, weights: Any, pages: int = 24, page_size: int = 8
     cache = Cache.empty(shape, pages, page_size, torch.float32, CPU)
     cache.data.fill_(float("nan"))
     if triton:
-        return Decoder(shape, weights, cache, PagedAttention(shape, 4, CPU, splits=2), ops_triton, 256)
-    return Decoder(shape, weights, cache, GatherAttention(shape, 4), ops_torch, 256)
+        return Decoder(shape, weights, cache, TritonAttention(shape, 4, CPU, splits=2), ops_triton, 256)
+    return Decoder(shape, weights, cache, TorchAttention(shape, 4), ops_torch, 256)
 
 
 def served(model: Decoder, tokens: Tensor, pieces: list[int], table: list[int], start: int = 0) -> Tensor:
@@ -110,7 +110,7 @@ def served(model: Decoder, tokens: Tensor, pieces: list[int], table: list[int], 
     first = start
     for count in pieces:
         span = start + count
-        batch = Ragged(
+        batch = AttentionMetadata(
             tables=torch.tensor([table], dtype=torch.int32),
             lengths=torch.tensor([span], dtype=torch.int32),
             positions=torch.arange(start, span, dtype=torch.int32),
@@ -131,6 +131,7 @@ PIECES = [20, 7, 26] + [1] * 8
 TABLE = [5, 0, 11, 3, 17, 2, 9, 20]
 
 
+@pytest.mark.slow
 def test_paged_chunks_and_decodes_equal_the_dense_model(checkpoint: tuple[Path, Tensor, Tensor]) -> None:
     folder, tokens, right = checkpoint
     shape = model_shape(str(folder))
@@ -139,6 +140,7 @@ def test_paged_chunks_and_decodes_equal_the_dense_model(checkpoint: tuple[Path, 
     assert error(served(model, tokens, [61], TABLE), right.double()) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", ["llama"], indirect=True)
 def test_the_kernels_equal_the_dense_model(checkpoint: tuple[Path, Tensor, Tensor]) -> None:
     folder, tokens, right = checkpoint
@@ -149,13 +151,14 @@ def test_the_kernels_equal_the_dense_model(checkpoint: tuple[Path, Tensor, Tenso
 
 @pytest.fixture(scope="module")
 def small() -> tuple[ModelShape, Any]:
-    shape = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", longest=256)
+    shape = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", max_model_len=256)
     return shape, random_weights(shape, 0, torch.float32, CPU)
 
 
 TOKENS = torch.arange(61) * 7 % 320
 
 
+@pytest.mark.slow
 def test_other_and_dirty_pages_change_no_bit(small: tuple[ModelShape, Any]) -> None:
     model = decoder(*small)
     first = served(model, TOKENS, PIECES, TABLE)
@@ -174,6 +177,7 @@ def test_a_prefix_is_read_in_the_pages_of_another_sequence(small: tuple[ModelSha
     assert error(shared, alone.double()) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_corrupted_table_is_noticed(small: tuple[ModelShape, Any]) -> None:
     """The negative control: one page in the table of the decodes is another one, and the comparison fails."""
     model = decoder(*small)

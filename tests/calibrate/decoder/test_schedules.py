@@ -15,7 +15,7 @@ from calibrate.decoder.engine.options import EngineOptions
 from calibrate.decoder.engine.protocol import Row, Step
 from calibrate.models.decoder_shape import ModelShape
 
-SHAPE = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", longest=256)
+SHAPE = ModelShape("small", 2, 64, 160, 4, 2, 16, 320, dtype="float32", max_model_len=256)
 PAGE, PAGES, HOST = 8, 60, 24
 PROMPTS = [[(31 * n + 7 * request) % 320 for n in range(3 + 11 * request)] for request in range(5)]
 OUTPUT = 10
@@ -24,7 +24,7 @@ OUTPUT = 10
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Executor]:
     options = EngineOptions(
-        device="cpu", page_size=PAGE, pages=PAGES, host_pages=HOST, slots=5, token_budget=64, longest=96, seed=5
+        device="cpu", page_size=PAGE, pages=PAGES, host_pages=HOST, slots=5, token_budget=64, max_model_len=96, seed=5
     )
     with open_engine(SHAPE, options) as opened:
         yield opened
@@ -67,27 +67,27 @@ class Schedule:
         self.draw = Random(seed)
         self.free = self.draw.sample(range(PAGES), PAGES)
         self.host = self.draw.sample(range(HOST), HOST)
-        self.lives = [Life(request) for request in range(len(PROMPTS))]
+        self.requests = [Life(request) for request in range(len(PROMPTS))]
         self.flying: deque[tuple[Any, list[Life]]] = deque()
         self.seen = {"dropped": 0, "swapped": 0, "mixed": 0}
 
     def run(self) -> list[list[int]]:
         """Until every request has its tokens."""
-        for life in self.lives:
+        for life in self.requests:
             self.engine.begin(life.request, PROMPTS[life.request])
-        while any(life.known < life.goal for life in self.lives):
+        while any(life.known < life.goal for life in self.requests):
             self.step()
             if len(self.flying) == 2:
                 self.collect()
         while self.flying:
             self.collect()
-        for life in self.lives:
+        for life in self.requests:
             self.engine.end(life.request)
-        return [life.tokens for life in self.lives]
+        return [life.tokens for life in self.requests]
 
     def step(self) -> None:
         """Plan one and launch it."""
-        going = [life for life in self.lives if life.known < life.goal]
+        going = [life for life in self.requests if life.known < life.goal]
         out, back = self.leave(going), self.come_back(going)
         chosen = self.draw.sample(going, self.draw.randint(1, len(going)))
         rows = [self.row(life, self.draw.choice((1, 2, 5, 30, 60))) for life in chosen if not life.away]
@@ -95,7 +95,7 @@ class Schedule:
             back += self.come_back(going, surely=True)
             rows.append(self.row(next(life for life in going if not life.away), 60))
         self.seen["mixed"] += {row.count > 1 for row in rows} == {True, False}
-        waiting = [life for life in self.lives for row in rows if row.request == life.request and row.yields]
+        waiting = [life for life in self.requests for row in rows if row.request == life.request and row.yields]
         waiting.sort(key=lambda life: [row.request for row in rows].index(life.request))
         self.flying.append((self.engine.launch(Step(tuple(rows), tuple(out), tuple(back))), waiting))
 

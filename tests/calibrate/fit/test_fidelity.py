@@ -20,13 +20,13 @@ UNSEEN = ("sweep_rate__agg_4rps__vanilla", "w5_sweep__agg6", "w5_sweep__agg30", 
 
 
 def runs(data: Path, *names: str) -> list[Run]:
-    """Measured cells of the H100 tenants, by name."""
+    """Measured runs of the H100 tenants, by name."""
     files = [data / tenants.FOLDER / f"{name}.trace.csv.gz" for name in names]
     return measured_runs.runs(files, ENGINES / "h100-tenants.yaml")
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-def test_cells_that_the_shipped_h100_profile_has_not_seen_are_met(data: Path, name: str) -> None:
+def test_runs_that_the_shipped_h100_profile_has_not_seen_are_met(data: Path, name: str) -> None:
     assert name not in tenants.FITTED
     profile = named(tenants.NAME)
     cost = profile.cost()
@@ -46,6 +46,7 @@ def test_bandwidths_of_the_shipped_h100_profile_are_possible() -> None:
     assert all(0.5 < share < 1 for share in shares.values())
 
 
+@pytest.mark.slow
 def test_steps_on_a_cpu_predict_the_runs_at_four_and_eight_requests_a_second(data: Path) -> None:
     found = {row.run: row.error for row in vllm_cpu.rows(data) if (row.metric, row.statistic) == ("e2e_s", "mean")}
     assert len(found) == 6
@@ -53,6 +54,7 @@ def test_steps_on_a_cpu_predict_the_runs_at_four_and_eight_requests_a_second(dat
     assert abs(found["8 requests/s, a sum"]) < 0.10
 
 
+@pytest.mark.slow
 def test_prompts_come_again_after_a_hundred_requests_and_are_found_in_the_cache(data: Path) -> None:
     """Their lengths do, and the time to first token falls when the first round is over: both are in the logs."""
     known = [run for of_model in inference_perf.runs(data).values() for run in of_model]
@@ -65,18 +67,19 @@ def test_prompts_come_again_after_a_hundred_requests_and_are_found_in_the_cache(
         assert warm < 0.9 * cold
 
 
-def test_a_part_of_a_run_is_a_cell_of_its_own(data: Path) -> None:
+def test_a_part_of_a_run_is_a_run_of_its_own(data: Path) -> None:
     (run,) = runs(data, "sweep_rate__agg_4rps__vanilla")
-    cell = part_of(run, 60, 120)
-    assert 150 < cell.requests < 350
-    assert len(cell.measured) == cell.requests
-    settled = cell.settled(cell.requests // 2)
-    assert 0 < len(settled) <= cell.requests // 2
+    each = part_of(run, 60, 120)
+    assert 150 < each.requests < 350
+    assert len(each.measured) == each.requests
+    settled = each.settled(each.requests // 2)
+    assert 0 < len(settled) <= each.requests // 2
     later = part_of(run, 60, 120, unjudged=10)
-    assert later.requests == cell.requests
-    assert later.measured["id"].tolist() == cell.measured["id"].tolist()[10:]
+    assert later.requests == each.requests
+    assert later.measured["id"].tolist() == each.measured["id"].tolist()[10:]
 
 
+@pytest.mark.slow
 def test_a_miss_says_how_much_a_longer_step_matters(data: Path) -> None:
     """Alone in the engine a request takes 1% longer with its steps; where others come meanwhile, a little more."""
     of = runs(data, "sweep_rate__agg_2rps__vanilla", "sweep_rate__agg_4rps__vanilla")

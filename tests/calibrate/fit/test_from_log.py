@@ -13,13 +13,12 @@ from sim_stories import engine
 
 from calibrate.fit.from_log import fit
 from calibrate.fit.identifiability import identify
-from calibrate.fit.initial import guess
-from calibrate.fit.measured_run import METRICS, Cell, compared
+from calibrate.fit.initial import Prior, initial_estimate, prior
+from calibrate.fit.measured_run import METRICS, MeasuredRun, compared
 from calibrate.fit.optimizer import descend, loss
-from calibrate.fit.prior import Prior, prior
 from calibrate.fit.step_log import of_log, predicted
 from calibrate.hardware.devices import DEVICES
-from calibrate.models.registry import anatomy
+from calibrate.models.registry import architecture
 from sim.accounting.frames import requests_frame
 from sim.cost.forms import Roofline, Shape, StepCost
 from sim.log.events import EventLog
@@ -64,33 +63,36 @@ def logged(asked: Sequence[Request], cost: StepCost, delay: int) -> EventLog:
     return simulate(Distant(OpenLoop(asked), delay), engine(slots=64, budget=2048, depth=2), cost)
 
 
-def measured(name: str, asked: Sequence[Request], cost: StepCost, delay: int = DELAY) -> Cell:
+def measured(name: str, asked: Sequence[Request], cost: StepCost, delay: int = DELAY) -> MeasuredRun:
     """A run of this engine as its clients would have measured it."""
     frame = requests_frame(logged(asked, cost, delay))
     frame["sent_s"] = [request.arrival / 1e9 for request in asked]
     frame[["ttft_s", "e2e_s"]] += delay / 1e9
     frame["rank"] = range(len(asked))
     columns = ["id", "rank", "sent_s", "prompt", "output", *METRICS]
-    return Cell(name, frame[columns], len(asked), lambda price, away, first: [logged(asked[:first], price, away)])
+    return MeasuredRun(
+        name, frame[columns], len(asked), lambda price, away, first: [logged(asked[:first], price, away)]
+    )
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[Cell]:
+def runs() -> list[MeasuredRun]:
     """Three runs with 5% noise on every step: nearly idle, busy, and more than the engine can take."""
     noisy = Noisy(HIDDEN, 0.05)
     loads = {"light": (2, 120, (64, 1500)), "busy": (9, 260, (64, 1500)), "full": (30, 260, (64, 1500))}
     return [measured(name, requests(*load, seed=3), noisy) for name, load in loads.items()]
 
 
-def test_hidden_coefficients_are_found_through_noise(runs: list[Cell]) -> None:
+@pytest.mark.slow
+def test_hidden_coefficients_are_found_through_noise(runs: list[MeasuredRun]) -> None:
     found = fit(runs[::2], runs[1:2], draws=40)
-    steps = pd.concat([of_log(cell.simulate(HIDDEN, DELAY, cell.requests)[0]) for cell in runs])
+    steps = pd.concat([of_log(each.simulate(HIDDEN, DELAY, each.requests)[0]) for each in runs])
     assert predicted(found.cost, steps).mean() == pytest.approx(steps["duration_ns"].mean(), rel=0.02)
     assert found.cost.weight_pass + found.cost.host == pytest.approx(1.08e7, rel=0.03)
     assert found.cost.per_token == pytest.approx(44e3, rel=0.05)
     assert found.delay == pytest.approx(DELAY, abs=2e6)
     unseen = found.errors[found.errors["part"] == "held out"]
-    assert set(unseen["cell"]) == {"busy"}
+    assert set(unseen["run"]) == {"busy"}
     assert unseen["error"].abs().max() < 0.06
     low, high = found.intervals["per_token"]
     assert low < found.cost.per_token < high
@@ -99,7 +101,8 @@ def test_hidden_coefficients_are_found_through_noise(runs: list[Cell]) -> None:
     assert "left at 0; these runs are met as well without" in found.lines()[-1]
 
 
-def test_runs_that_are_nearly_idle_cannot_tell_the_host_from_the_weights(runs: list[Cell]) -> None:
+@pytest.mark.slow
+def test_runs_that_are_nearly_idle_cannot_tell_the_host_from_the_weights(runs: list[MeasuredRun]) -> None:
     alone = measured("alone", requests(0.4, 60, (900, 1000), seed=5), Noisy(HIDDEN, 0.05))
     found = fit([alone], starts=1, draws=20)
     steps = of_log(alone.simulate(HIDDEN, DELAY, alone.requests)[0])
@@ -107,17 +110,18 @@ def test_runs_that_are_nearly_idle_cannot_tell_the_host_from_the_weights(runs: l
     assert "host and weight_pass: not told apart; only their mixture is known" in found.lines()
 
 
+@pytest.mark.slow
 def test_a_further_term_is_fitted_when_asked_for() -> None:
     crowded = replace(HIDDEN, per_sequence=4e5)
     asked = [requests(7, 150, (16, 32), seed=8), requests(3, 120, (1400, 1500), seed=9)]
-    cells = [measured(f"{i}", each, crowded) for i, each in enumerate(asked)]
-    found = fit(cells, start=HIDDEN, free=["per_sequence", "host"], delay=DELAY, starts=1, draws=10)
+    several = [measured(f"{i}", each, crowded) for i, each in enumerate(asked)]
+    found = fit(several, start=HIDDEN, free=["per_sequence", "host"], delay=DELAY, starts=1, draws=10)
     assert found.free == ("host", "per_sequence")
     assert found.cost.per_sequence == pytest.approx(4e5, rel=0.1)
     assert found.left_out == ()
 
 
-def test_only_free_terms_move(runs: list[Cell]) -> None:
+def test_only_free_terms_move(runs: list[MeasuredRun]) -> None:
     start = replace(HIDDEN, host=3e6, per_sequence=123.0)
     found = fit(runs[:1], start=start, delay=DELAY, free=["host"], starts=1, draws=10)
     assert found.free == ("host",)
@@ -126,7 +130,8 @@ def test_only_free_terms_move(runs: list[Cell]) -> None:
     assert found.delay == DELAY
 
 
-def test_no_term_leaves_what_is_possible(runs: list[Cell]) -> None:
+@pytest.mark.slow
+def test_no_term_leaves_what_is_possible(runs: list[MeasuredRun]) -> None:
     """The cache is read at 60 ns a position: a fence at 40 is where the fit ends, and it says so."""
     start = replace(HIDDEN, per_context_token=20.0)
     ends = {"per_context_token": (10.0, 40.0)}
@@ -139,7 +144,7 @@ def test_no_term_leaves_what_is_possible(runs: list[Cell]) -> None:
 
 
 def test_what_is_possible_is_the_data_sheet_and_a_share_of_it() -> None:
-    model, device = anatomy("llama-2-7b"), DEVICES["h100-sxm"]
+    model, device = architecture("llama-2-7b"), DEVICES["h100-sxm"]
     known = prior(model, device)
     layer = 4 * 4096**2 + 3 * 4096 * 11008
     fastest = 2 * (32 * layer + 4096 * 32000) / 3.35e12 * 1e9
@@ -154,20 +159,21 @@ def test_what_is_possible_is_the_data_sheet_and_a_share_of_it() -> None:
         "weight_pass: at the end of its range, 100% of the data sheet"
     ]
     # Four devices read a quarter each; experts are small matrices, whose rate has no lower end.
-    assert prior(anatomy("llama-2-70b"), device, tensor_parallel=4).within.keys() == known.within.keys()
-    assert "per_token" not in prior(anatomy("mixtral-8x7b"), device, tensor_parallel=2).within
+    assert prior(architecture("llama-2-70b"), device, tensor_parallel=4).within.keys() == known.within.keys()
+    assert "per_token" not in prior(architecture("mixtral-8x7b"), device, tensor_parallel=2).within
     with pytest.raises(ValueError, match="has layers with a window"):
         prior(replace(model, window=4096, windowed_layers=16), device)
 
 
-def test_latencies_from_queue_entry_know_no_delay(runs: list[Cell]) -> None:
+@pytest.mark.slow
+def test_latencies_from_queue_entry_know_no_delay(runs: list[MeasuredRun]) -> None:
     here = replace(measured("here", requests(2, 80, (64, 1500), 4), HIDDEN, delay=0), at_client=False)
     found = fit([here], starts=1, draws=10)
     assert "delay" not in found.free
     assert found.delay == 0
 
 
-def test_what_cannot_be_fitted_is_refused(runs: list[Cell]) -> None:
+def test_what_cannot_be_fitted_is_refused(runs: list[MeasuredRun]) -> None:
     few = replace(runs[0], measured=runs[0].measured.head(19))
     with pytest.raises(ValueError, match="light: 19 requests with a latency to compare; expected at least 20"):
         fit([few])
@@ -175,7 +181,7 @@ def test_what_cannot_be_fitted_is_refused(runs: list[Cell]) -> None:
         fit(runs[:1], free=["warmth"])
 
 
-def test_the_last_of_a_part_are_not_compared_for_they_met_those_who_are_missing(runs: list[Cell]) -> None:
+def test_the_last_of_a_part_are_not_compared_for_they_met_those_who_are_missing(runs: list[MeasuredRun]) -> None:
     busy = runs[1]
     settled = busy.settled(100)
     assert 50 < len(settled) < 100
@@ -196,8 +202,8 @@ def test_errors_are_by_metric_and_statistic_of_the_same_requests() -> None:
     assert table.loc["mean", "error"] == pytest.approx(1.6 / 1.5 - 1)
 
 
-def test_the_first_guess_is_of_the_right_size(runs: list[Cell]) -> None:
-    found = guess([cell.measured for cell in runs])
+def test_the_first_guess_is_of_the_right_size(runs: list[MeasuredRun]) -> None:
+    found = initial_estimate([each.measured for each in runs])
     for term in ("weight_pass", "per_token", "per_context_token"):
         assert 0.2 < getattr(found, term) / getattr(HIDDEN, term) < 5, term
 
@@ -229,6 +235,7 @@ def test_the_descent_finds_the_valley_and_one_outlier_does_not_move_it() -> None
     assert found == pytest.approx([0.5, 0.25], abs=0.05)
 
 
+@pytest.mark.slow
 def test_what_runs_of_one_setting_differ_by_widens_the_intervals() -> None:
     """A machine that was 25% slow and then 20% fast: neither run alone has an interval that holds its usual speed."""
     asked = requests(5, 60, (64, 1500), seed=8)

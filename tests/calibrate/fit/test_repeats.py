@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrate.fit.measured_run import Cell
+from calibrate.fit.measured_run import MeasuredRun
 from calibrate.fit.repeats import Repeats, noise, same_setting, settings
 from slotstep.validation.measured_runs import runs as runs_of
 
 
-def timed(name: str, seconds: float, count: int = 40, gap: float = 1.0, **changed: object) -> Cell:
+def timed(name: str, seconds: float, count: int = 40, gap: float = 1.0, **changed: object) -> MeasuredRun:
     """A run whose requests, a `gap` apart, all take `seconds`."""
     columns = {"id": [f"{name}{i}" for i in range(count)], "rank": range(count), "prompt": range(10, 10 + count)}
     frame = pd.DataFrame({**columns, "output": 7, "e2e_s": seconds, **changed})
     frame["sent_s"] = 100 + gap * frame["rank"]
-    return Cell(name, frame, count, lambda cost, delay, first: [])
+    return MeasuredRun(name, frame, count, lambda cost, delay, first: [])
 
 
 def test_runs_of_one_setting_are_told_by_their_prompts_and_their_pace() -> None:
@@ -34,8 +34,11 @@ def test_runs_of_one_setting_are_told_by_their_prompts_and_their_pace() -> None:
         timed("other metrics", 1.0, ttft_s=0.1),
     ):
         assert not same_setting(one, other), other.name
-    cells = [one, timed("fast", 1.0, gap=0.5), timed("again", 1.1), timed("fast again", 1.0, gap=0.5)]
-    assert [[cell.name for cell in group] for group in settings(cells)] == [["one", "again"], ["fast", "fast again"]]
+    several = [one, timed("fast", 1.0, gap=0.5), timed("again", 1.1), timed("fast again", 1.0, gap=0.5)]
+    assert [[each.name for each in group] for group in settings(several)] == [
+        ["one", "again"],
+        ["fast", "fast again"],
+    ]
     lost = replace(one, measured=one.measured.iloc[:19])  # who failed has no row
     assert not same_setting(one, lost)
 
@@ -56,9 +59,9 @@ def test_the_noise_of_a_run_by_hand() -> None:
 @pytest.mark.parametrize(("runs", "quantile"), [(2, 6.314), (3, 2.920), (6, 2.015)])
 def test_few_repetitions_leave_the_noise_uncertain(runs: int, quantile: float) -> None:
     """90% of the draws are within Student's t at as many degrees of freedom as there are repetitions."""
-    cells = [timed(f"{place}", float(np.exp(place))) for place in range(runs)]
+    several = [timed(f"{place}", float(np.exp(place))) for place in range(runs)]
     deviation = np.arange(runs).std(ddof=1)
-    found, lot = noise(cells, 2000), np.random.default_rng(4)
+    found, lot = noise(several, 2000), np.random.default_rng(4)
     drawn = np.array([each["e2e_s"][0] for _ in range(2000) for each in found.draws(lot)])
     assert (np.abs(drawn) < quantile * deviation).mean() == pytest.approx(0.9, abs=0.02)
 
@@ -78,7 +81,7 @@ def test_the_runs_of_the_cpu_are_told_apart_and_their_noise_is_that_of_the_notes
     (tmp_path / "engine.yaml").write_text("workload: {trace: {auto: a.json}}\ncost: {unit: 1ms}\n")
     names = ("light", "half", "over", "half_rep", "over_rep")
     files = [data / "engine_vllm_cpu" / f"bench_{name}.json.gz" for name in names]
-    found = noise([run.cell() for run in runs_of(files, tmp_path / "engine.yaml")], 2000)
+    found = noise([run.for_fit() for run in runs_of(files, tmp_path / "engine.yaml")], 2000)
     half, over = found.repeats
     assert (half.runs, over.runs) == (("bench_half", "bench_half_rep"), ("bench_over", "bench_over_rep"))
     assert list(half.spread.values()) == pytest.approx([1 / 0.67 - 1, 1 / 0.70 - 1, 1 / 0.70 - 1], abs=0.02)

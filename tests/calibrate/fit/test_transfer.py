@@ -6,12 +6,16 @@ import pytest
 
 from calibrate.fit.rescale import attained, carried
 from calibrate.hardware.devices import DEVICES
-from calibrate.models.architecture import Anatomy
-from calibrate.models.registry import anatomy
+from calibrate.models.architecture import Architecture
+from calibrate.models.registry import architecture
 from sim.cost.forms import Roofline
 
-SMALL = Anatomy("small", layers=2, hidden=64, intermediate=128, heads=4, kv_heads=2, head_size=16, vocabulary=100)
-LARGE = Anatomy("large", layers=4, hidden=64, intermediate=128, heads=4, kv_heads=4, head_size=16, vocabulary=100)
+SMALL = Architecture(
+    "small", layers=2, hidden=64, intermediate=128, heads=4, kv_heads=2, head_size=16, vocabulary=100
+)
+LARGE = Architecture(
+    "large", layers=4, hidden=64, intermediate=128, heads=4, kv_heads=4, head_size=16, vocabulary=100
+)
 COST = Roofline(
     weight_pass=1e6,
     per_token=1e3,
@@ -63,4 +67,4 @@ def test_a_cache_of_16_bits_is_read_and_multiplied_as_one_under_weights_of_8() -
 
 def test_a_mixture_does_not_carry() -> None:
     with pytest.raises(ValueError, match="mixtral-8x7b has experts or a window; expected a dense model"):
-        carried(COST, SMALL, anatomy("mixtral-8x7b"))
+        carried(COST, SMALL, architecture("mixtral-8x7b"))

@@ -13,14 +13,14 @@ import torch
 from repository import ROOT
 
 from calibrate.gpu.config import FULL, TINY, anchor, requests
-from calibrate.gpu.correctness import attention_gate, engine_gate
-from calibrate.gpu.gpu_check import Check
+from calibrate.gpu.correctness import check_attention, check_engine
+from calibrate.gpu.gpu_check import GpuCheck
 from calibrate.gpu.summary import markdown
 from calibrate.measure.points import Limits, grid
 from calibrate.profiles.profile import read
 from sim.memory.numbered import NumberedPool
 
-SCRIPT = ROOT / "calibrate" / "gpu_check.sh"
+SCRIPT = ROOT / "calibrate" / "gpu" / "gpu_check.sh"
 BLOCK = "import sys\nsys.modules.update(simpy=None, pydantic=None, slotstep=None)\n"
 
 
@@ -41,29 +41,32 @@ def rehearsal(tmp_path_factory):
     return out, ended
 
 
+@pytest.mark.slow
 def test_every_stage_of_the_rehearsal_ends_and_writes_what_it_found(rehearsal):
     out, ended = rehearsal
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    stages = ("machine", "gates", "ceilings", "kernels", "steps", "fit", "validation")
+    stages = ("machine", "correctness", "ceilings", "kernels", "steps", "fit", "validation")
     found = {name: json.loads((out / f"{name}.json").read_text()) for name in stages}
     assert all(found.values())
     assert not list(out.glob("*.error.txt"))
-    assert {gate["passed"] for gate in found["gates"]} <= {True, None}
-    assert next(gate["gate"] for gate in found["gates"]).startswith("attention torch")
-    assert any("triton" in gate["gate"] and gate["passed"] for gate in found["gates"])
+    assert {check["passed"] for check in found["correctness"]} <= {True, None}
+    assert next(check["check"] for check in found["correctness"]).startswith("attention torch")
+    assert any("triton" in check["check"] and check["passed"] for check in found["correctness"])
     assert all(value > 1e8 for value in found["ceilings"].values())
     assert found["validation"]["verdict"] in ("within", "beyond", "not measurable here")
     assert found["fit"]["anchor"]["over_floor"] > 1
     assert read(out / "profile.yaml").kind == "table"
     assert (out / "fit.png").read_bytes().startswith(b"\x89PNG")
     summary = (out / "summary.md").read_text()
-    assert "| correctness gates passed |" in summary
+    assert "| correctness checks passed |" in summary
     assert "verdict" in summary
     assert summary.strip() in ended.stdout
 
 
 def test_the_summary_says_what_failed_and_what_is_missing():
-    said = markdown({"gates": [{"gate": "attention x", "passed": False}]}, (64, 2048), ["fit: ValueError: no"], 5.0)
+    said = markdown(
+        {"correctness": [{"check": "attention x", "passed": False}]}, (64, 2048), ["fit: ValueError: no"], 5.0
+    )
     assert "0 of 1" in said
     assert "| attention x | FAILED |" in said
     assert "- broke: fit: ValueError: no" in said
@@ -71,7 +74,7 @@ def test_the_summary_says_what_failed_and_what_is_missing():
 
 
 def test_a_stage_that_breaks_is_told_and_the_next_one_goes_on(tmp_path):
-    check = Check(tmp_path, TINY, None)
+    check = GpuCheck(tmp_path, TINY, None)
     assert check.stage("one", lambda: 1 // 0) is None
     assert check.stage("two", lambda: [1]) == [1]
     assert not check.passed
@@ -81,9 +84,9 @@ def test_a_stage_that_breaks_is_told_and_the_next_one_goes_on(tmp_path):
 
 
 def test_a_wrong_page_is_noticed_and_a_right_one_is_not():
-    gate = attention_gate("torch", torch.device("cpu"), "float32", 1)
-    assert gate["passed"]
-    assert gate["error"] < 1e-6 < 0.01 < gate["error_with_a_wrong_page"]
+    check = check_attention("torch", torch.device("cpu"), "float32", 1)
+    assert check["passed"]
+    assert check["error"] < 1e-6 < 0.01 < check["error_with_a_wrong_page"]
 
 
 def test_an_engine_that_reads_a_wrong_page_gives_other_tokens(monkeypatch):
@@ -95,7 +98,7 @@ def test_an_engine_that_reads_a_wrong_page_gives_other_tokens(monkeypatch):
         return found if self.pages == 100 else array("i", [found[0] ^ 1, *found[1:]])
 
     monkeypatch.setattr(NumberedPool, "table", wrong)
-    preempted, swapped, shared = engine_gate("cpu")
+    preempted, swapped, shared = check_engine("cpu")
     assert not preempted["passed"]
     assert not swapped["passed"]
     assert shared["passed"]
@@ -104,9 +107,9 @@ def test_an_engine_that_reads_a_wrong_page_gives_other_tokens(monkeypatch):
 def test_the_full_scale_is_one_that_a_device_can_take():
     asked = requests(FULL)
     assert asked == requests(FULL)
-    assert all(request.prompt + request.output <= FULL.longest for request in asked)
+    assert all(request.prompt + request.output <= FULL.max_model_len for request in asked)
     assert [request.arrival for request in asked] == sorted(request.arrival for request in asked)
-    limits = Limits(FULL.slots, FULL.token_budget, FULL.longest, 60_000, 16)
+    limits = Limits(FULL.slots, FULL.token_budget, FULL.max_model_len, 60_000, 16)
     assert limits.allow(anchor(FULL))
     assert 40 <= len(grid(limits)) <= 90
 

@@ -15,9 +15,9 @@ from calibrate.fit.table_fit import errors, left_out, residuals, tabulate
 from calibrate.measure.frame import by_point, contention, drift_of
 from calibrate.measure.points import Limits, Point, between, grid, held_out, read
 from calibrate.measure.robust import drift, robust
-from calibrate.measure.run_log import Journal, read_lines
-from calibrate.measure.sampling_plan import Campaign, all_points
-from calibrate.measure.step_timer import Bench
+from calibrate.measure.run_log import RunLog, read_lines
+from calibrate.measure.sampling_plan import SamplingPlan, all_points
+from calibrate.measure.step_timer import StepTimer
 from calibrate.replay.clock import FakeClock
 from sim.cost.forms import Roofline
 from sim.cost.table import table
@@ -26,18 +26,20 @@ TRUE = Roofline(
     weight_pass=5e6, per_token=2e4, per_context_token=60.0, per_chunk_work=2.0, per_sequence=1e4, host=5e5
 )
 ABOUT = {"device": "none", "model": {"name": "synthetic"}, "dtype": "none", "page_size": 16}
-LIMITS = Limits(batch=32, tokens=512, longest=2048, pages=4000, page_size=16)
+LIMITS = Limits(batch=32, tokens=512, max_model_len=2048, pages=4000, page_size=16)
 
 
-def campaign(folder=None, noise=0.0, engine=SyntheticEngine, points=None, cost=TRUE, **settings):
-    made = engine(cost, FakeClock(), LIMITS.pages, LIMITS.page_size, longest=LIMITS.longest, noise=noise, seed=4)
-    journal = Journal(folder, {"model": "synthetic"})
-    return Campaign(
-        Bench(made, vocabulary=100, seed=1),
-        journal,
+def sampling(folder=None, noise=0.0, engine=SyntheticEngine, points=None, cost=TRUE, **settings):
+    made = engine(
+        cost, FakeClock(), LIMITS.pages, LIMITS.page_size, max_model_len=LIMITS.max_model_len, noise=noise, seed=4
+    )
+    run_log = RunLog(folder, {"model": "synthetic"})
+    return SamplingPlan(
+        StepTimer(made, vocabulary=100, seed=1),
+        run_log,
         grid(LIMITS) if points is None else points,
         held_out(LIMITS, 12, seed=3) if points is None else [],
-        sentinel=Point("decode", (256,) * 8),
+        control=Point("decode", (256,) * 8),
         limits=LIMITS,
         **settings,
     )
@@ -55,7 +57,7 @@ def test_a_grid_covers_the_limits_and_keeps_them():
     assert {point.kind for point in points} == {"decode", "chunk", "mixed", "uneven"}
     decodes = {(len(point.decodes), point.decodes[0]) for point in points if point.kind == "decode"}
     assert {batch for batch, _ in decodes} == {1, 2, 4, 8, 16, 32}
-    assert max(context for _, context in decodes) > LIMITS.longest / 2
+    assert max(context for _, context in decodes) > LIMITS.max_model_len / 2
     small = Limits(32, 512, 2048, pages=40, page_size=16)
     assert all(point.pages(16) <= 40 for point in grid(small))
     assert len(grid(small)) < len(points)
@@ -79,9 +81,9 @@ def test_half_way_between_two_points():
 
 
 def test_a_noiseless_engine_is_measured_exactly():
-    made = campaign(points=[Point("decode", (100, 300)), Point("chunk", (), ((64, 32),))])
+    made = sampling(points=[Point("decode", (100, 300)), Point("chunk", (), ((64, 32),))])
     finish(made.rounds(1))
-    points = by_point(made.journal.lines, "device").set_index("kind")
+    points = by_point(made.run_log.lines, "device").set_index("kind")
     # The three timed steps read 2 x (1, 2, 3) positions more than the first: on average 404.
     assert points.loc["decode", "context"] == 404
     for kind in ("decode", "chunk"):
@@ -91,17 +93,17 @@ def test_a_noiseless_engine_is_measured_exactly():
 
 
 def test_a_table_made_of_a_grid_predicts_ragged_and_mixed_steps():
-    made = campaign(noise=0.03)
+    made = sampling(noise=0.03)
     finish(made.rounds(3))
-    points = by_point(made.journal.lines, "device")
+    points = by_point(made.run_log.lines, "device")
     assert (points["n"] == 9).all()
     off = residuals(table(tabulate(points)), points)
     assert off["held_out_n"] == 12
     # Medians of nine samples with a noise of 3% are known to about 1.25 x 3% / 3.
     for kind in ("decode", "chunk", "mixed", "held_out"):
         assert off[f"{kind}_mean"] < 0.03, off
-    assert "steady" in drift_of(made.journal.lines, "device").verdict
-    assert contention(made.journal.lines) == 1.0
+    assert "steady" in drift_of(made.run_log.lines, "device").verdict
+    assert contention(made.run_log.lines) == 1.0
 
 
 def test_uneven_decodes_have_the_mean_of_even_ones():
@@ -113,19 +115,19 @@ def test_uneven_decodes_have_the_mean_of_even_ones():
 
 
 def test_a_device_that_waits_for_its_longest_row_is_found_out():
-    made = campaign(cost=replace(TRUE, raggedness=0.2))
+    made = sampling(cost=replace(TRUE, raggedness=0.2))
     finish(made.rounds(1))
-    found = tabulate(by_point(made.journal.lines, "device"))
+    found = tabulate(by_point(made.run_log.lines, "device"))
     assert found["raggedness"] == pytest.approx(0.2, abs=0.02)
-    even = campaign()
+    even = sampling()
     finish(even.rounds(1))
-    assert tabulate(by_point(even.journal.lines, "device")).get("raggedness", 0) < 0.01
+    assert tabulate(by_point(even.run_log.lines, "device")).get("raggedness", 0) < 0.01
 
 
 def test_decodes_that_ran_padded_are_predicted_padded():
-    made = campaign()
+    made = sampling()
     finish(made.rounds(1))
-    found = fit(made.journal.lines, {"graphs": [1, 2, 4, 8, 16, 64]}, clock="device")
+    found = fit(made.run_log.lines, {"graphs": [1, 2, 4, 8, 16, 64]}, clock="device")
     cost = found.profile(ABOUT, "padded", "2026-01-01").cost()
     assert cost.graph_sizes == (1, 2, 4, 8, 16, 64)
     assert cost.dense(64) > cost.dense(32)
@@ -135,9 +137,9 @@ def test_decodes_that_ran_padded_are_predicted_padded():
 
 
 def test_a_point_left_out_is_predicted_by_its_neighbours():
-    made = campaign()
+    made = sampling()
     finish(made.rounds(1))
-    points = by_point(made.journal.lines, "device")
+    points = by_point(made.run_log.lines, "device")
     points.loc[points["name"] == "decode 4x256", "duration_ns"] *= 1.5
     found = left_out(points)
     assert found["decode 4x256"] > 0.3
@@ -146,18 +148,18 @@ def test_a_point_left_out_is_predicted_by_its_neighbours():
 
 
 def test_what_time_is_left_goes_to_the_worst_point_and_beside_it():
-    made = campaign()
+    made = sampling()
     finish(made.rounds(1))
     before = len(made.points)
     worst = "decode 8x256"
     visits = made.adapt(lambda: {worst: 0.5, "decode 4x256": 0.1}, batch=1)
     for _ in range(4):
         next(visits)
-    assert len(by_point(made.journal.lines, "device").query("name == @worst")) == 1
-    visited = [line["name"] for line in made.journal.of("visit") if line["round"] >= 1]
+    assert len(by_point(made.run_log.lines, "device").query("name == @worst")) == 1
+    visited = [line["name"] for line in made.run_log.of("visit") if line["round"] >= 1]
     assert visited.count(worst) >= 2
     assert len(made.points) > before
-    assert set(all_points(made.journal)) >= set(made.points[before : before + 1])
+    assert set(all_points(made.run_log)) >= set(made.points[before : before + 1])
 
 
 class Full(SyntheticEngine):
@@ -171,30 +173,30 @@ class Full(SyntheticEngine):
 
 def test_a_point_the_device_has_no_room_for_is_skipped_with_a_line_and_the_rest_goes_on():
     said = []
-    made = campaign(engine=Full, say=said.append)
+    made = sampling(engine=Full, say=said.append)
     finish(made.rounds(2))
-    skipped = made.journal.of("skip")
+    skipped = made.run_log.of("skip")
     assert {line["name"] for line in skipped} == {
         point.name for point in made.points + made.held_out if len(point.rows) > 16
     }
     assert len(skipped) == len(said)
     assert "3 GB" in said[0]
-    assert not made.bench.engine.known
-    assert len(by_point(made.journal.lines, "device")) == len(made.points + made.held_out) - len(skipped)
+    assert not made.timer.engine.known
+    assert len(by_point(made.run_log.lines, "device")) == len(made.points + made.held_out) - len(skipped)
 
 
 def test_a_measurement_that_was_killed_goes_on_where_it_was(tmp_path):
     points = [Point("decode", (100,) * batch) for batch in (1, 2, 4, 8)]
-    first = campaign(tmp_path, points=list(points))
+    first = sampling(tmp_path, points=list(points))
     visits = first.rounds(2)
     for _ in range(5):
         next(visits)
     with (tmp_path / "samples.jsonl").open("a") as file:
         file.write('{"kind": "visit", "round": 1, "na')
-    first.journal.close()
-    second = campaign(tmp_path, points=list(points))
+    first.run_log.close()
+    second = sampling(tmp_path, points=list(points))
     finish(second.rounds(2))
-    second.journal.close()
+    second.run_log.close()
     lines = read_lines(tmp_path)
     made = [(line["round"], line["name"]) for line in lines if line["kind"] == "visit"]
     assert sorted(made) == sorted((number, point.name) for number in (0, 1) for point in points)
@@ -203,9 +205,9 @@ def test_a_measurement_that_was_killed_goes_on_where_it_was(tmp_path):
 
 
 def test_a_folder_that_holds_another_measurement_is_refused(tmp_path):
-    Journal(tmp_path, {"model": "tiny"}).close()
+    RunLog(tmp_path, {"model": "tiny"}).close()
     with pytest.raises(ValueError, match="model is 'tiny', of this measurement 'large'"):
-        Journal(tmp_path, {"model": "large"})
+        RunLog(tmp_path, {"model": "large"})
     (tmp_path / "samples.jsonl").write_text('{"kind": "visit"}\nnonsense\n{"kind": "visit"}\n')
     with pytest.raises(ValueError, match="line 2"):
         read_lines(tmp_path)
@@ -242,14 +244,14 @@ def test_pages_are_not_in_order_and_no_step_has_one_twice():
             seen.append(pages)
             return super().launch(step)
 
-    made = campaign(engine=Recorder, points=[Point("decode", (500,) * 4)])
+    made = sampling(engine=Recorder, points=[Point("decode", (500,) * 4)])
     finish(made.rounds(1))
     assert any(pages != sorted(pages) for pages in seen)
 
 
 def test_errors_are_relative_to_what_was_measured():
-    made = campaign(points=[Point("decode", (100,))])
+    made = sampling(points=[Point("decode", (100,))])
     finish(made.rounds(1))
-    points = by_point(made.journal.lines, "device")
+    points = by_point(made.run_log.lines, "device")
     points["duration_ns"] *= 2
     assert errors(TRUE, points).to_list() == pytest.approx([-0.5], abs=1e-3)

@@ -7,8 +7,8 @@ import ctypes
 import pytest
 
 from calibrate.hardware.environment import first_line, processor
-from calibrate.hardware.nvml import Nvml, looker, said
-from calibrate.hardware.roofline_bound import floor_ns
+from calibrate.hardware.nvml import Nvml, said, state_reader
+from calibrate.hardware.roofline_bound import lower_bound_ns
 from calibrate.measure.points import Point
 from calibrate.models.decoder_shape import SHAPES
 
@@ -28,7 +28,7 @@ H200 = {"read_bytes_per_s": 4.3e12, "matrix_flop_per_s": 790e12}
     ],
 )
 def test_the_floor_of_llama_on_a_device_with_known_ceilings(point, milliseconds):
-    found = floor_ns(SHAPES["llama-3.1-8b"], "bfloat16", point, H200)
+    found = lower_bound_ns(SHAPES["llama-3.1-8b"], "bfloat16", point, H200)
     assert found / 1e6 == pytest.approx(milliseconds, rel=0.01)
 
 
@@ -60,7 +60,7 @@ class Library:
 
 def test_a_gpus_clocks_and_power_are_read_and_nothing_is_set():
     library = Library(reasons=0x4 | 0x40 | 0x1)
-    found = Nvml(0, library).look()
+    found = Nvml(0, library).read_state()
     assert found == {
         "graphics_mhz": 1980,
         "memory_mhz": 1980,
@@ -72,12 +72,12 @@ def test_a_gpus_clocks_and_power_are_read_and_nothing_is_set():
 
 
 def test_what_a_gpu_does_not_tell_is_not_made_up():
-    assert set(Nvml(0, Library(code=3)).look().values()) == {None}
+    assert set(Nvml(0, Library(code=3)).read_state().values()) == {None}
     assert said(0) == []
 
 
 def test_without_a_gpu_nothing_is_seen():
-    assert looker("cpu")() == {}
+    assert state_reader("cpu")() == {}
 
 
 def test_the_name_of_a_machine(tmp_path):

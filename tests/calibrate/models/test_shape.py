@@ -94,7 +94,7 @@ def test_a_qwen_has_a_bias_and_no_scaling(tmp_path: Path) -> None:
             "rope_type is 'yarn'; expected llama3, or no scaling",
         ),
         ({"num_hidden_layers": None}, "num_hidden_layers is None; expected a whole number"),
-        ({"num_key_value_heads": 5}, "kv_heads is 5; expected a divisor of 32"),
+        ({"num_key_value_heads": 5}, "kv_heads is 5; expected a divisor of heads, 32"),
         ({"num_attention_heads": 0}, "expected at least 1"),
         ({"rms_norm_eps": -1}, "rms_norm_eps is -1; expected a number above 0"),
         ({"torch_dtype": "float8"}, "dtype is 'float8'; expected float32, bfloat16, float16"),

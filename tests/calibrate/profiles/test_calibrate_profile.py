@@ -120,16 +120,19 @@ def scenario(cost: dict[str, Any], folder: Path) -> slotstep.Scenario:
 
 def test_a_scenario_on_a_profile_names_its_content(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(made().text())
-    result = scenario({"profile": "mine.yaml"}, tmp_path).run()
+    result = slotstep.run(scenario({"profile": "mine.yaml"}, tmp_path))
     assert result.summary["profile"]["sha256"] == made().sha256
     # 8 tokens, then one and one: 1 ms for the weights (the arithmetic rounds away), 1 us of the host
     assert [int(each) for each in result.log.step_durations()] == [1001000] * 3
-    assert result.scenario.resolved()["cost"] == {"profile": str(tmp_path / "mine.yaml"), "sha256": made().sha256}
+    assert slotstep.resolved(result.scenario)["cost"] == {
+        "profile": str(tmp_path / "mine.yaml"),
+        "sha256": made().sha256,
+    }
 
 
 def test_the_host_term_of_a_profile_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(made().text())
-    result = scenario({"profile": "mine.yaml", "host": "3ms"}, tmp_path).run()
+    result = slotstep.run(scenario({"profile": "mine.yaml", "host": "3ms"}, tmp_path))
     assert [int(each) for each in result.log.step_durations()] == [4000000] * 3
 
 
@@ -138,7 +141,7 @@ def test_another_content_under_the_same_name_is_refused(tmp_path: Path) -> None:
     loaded = scenario({"profile": "mine.yaml"}, tmp_path)
     (tmp_path / "mine.yaml").write_text(made(driver="550.1").text())
     with pytest.raises(BadInput, match=r"cost\.sha256: found .*; the content of .*mine\.yaml has "):
-        loaded.run()
+        slotstep.run(loaded)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,6 @@ def test_every_shipped_profile_is_one(name: str) -> None:
 
 def test_a_result_says_how_many_steps_lie_beyond_what_was_measured(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(made(range={"tokens": 7, "context": 100}).text())
-    result = scenario({"profile": "mine.yaml"}, tmp_path).run()
+    result = slotstep.run(scenario({"profile": "mine.yaml"}, tmp_path))
     assert result.summary["profile"]["extrapolated"] == {"any": 1 / 3, "tokens": 1 / 3, "context": 0.0}
-    assert scenario({"affine": {"base": "1ms"}}, tmp_path).run().summary["profile"] is None
+    assert slotstep.run(scenario({"affine": {"base": "1ms"}}, tmp_path)).summary["profile"] is None

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import slotstep
 from benchmarks.fidelity import shapes
-from calibrate.fit.prior import prior
-from calibrate.hardware.devices import DEVICES, Device, device
-from calibrate.hardware.memory_plan import GIB, capacity
-from calibrate.models.architecture import BYTES, Anatomy
-from calibrate.models.registry import MODELS, anatomy
+from calibrate.fit.initial import prior
+from calibrate.hardware.devices import DEVICES, GIB, Device, device
+from calibrate.hardware.memory_plan import capacity
+from calibrate.models.architecture import BYTES, Architecture
+from calibrate.models.registry import MODELS, architecture
 from calibrate.profiles.analytic import Efficiency, from_shapes, roofline, table
 from sim.cost.forms import Shape
 from sim.cost.table import table as laid_out
@@ -25,7 +25,7 @@ from slotstep import BadInput
 
 PERFECT = Efficiency(weights=1, cache=1, arithmetic=1, attention=1, link=1, all_reduce_s=1e-9)
 ROUND = Device("round", memory=100 * GIB, bandwidth=1e12, rate=1e14, rate8=2e14, link=1e11)
-SMALL = Anatomy("small", 10, 1000, 4000, heads=10, kv_heads=2, head_size=100, vocabulary=50000, dtype="bfloat16")
+SMALL = Architecture("small", 10, 1000, 4000, heads=10, kv_heads=2, head_size=100, vocabulary=50000, dtype="bfloat16")
 
 
 def shape(decodes: int = 0, context: int = 0, chunks: tuple[tuple[int, int], ...] = ()) -> Shape:
@@ -72,7 +72,7 @@ def test_several_devices_share_the_work_and_add_it_up() -> None:
 
 
 def test_a_mixture_reads_the_experts_that_its_tokens_touch() -> None:
-    mixture = anatomy("mixtral-8x7b")
+    mixture = architecture("mixtral-8x7b")
     made = laid_out(table(mixture, ROUND, efficiency=PERFECT))
     assert made.dense(1) == pytest.approx(mixture.read(1) * 2 / 1e12 * 1e9, rel=1e-3)
     assert made.dense(4) == pytest.approx(mixture.read(4) * 2 / 1e12 * 1e9, rel=1e-3)
@@ -80,27 +80,27 @@ def test_a_mixture_reads_the_experts_that_its_tokens_touch() -> None:
 
 
 def test_a_window_needs_the_mean_context() -> None:
-    windowed = anatomy("mistral-7b")
-    with pytest.raises(ValueError, match="layers with a window of 4096; expected the mean context besides"):
+    windowed = architecture("mistral-7b")
+    with pytest.raises(ValueError, match="layers with a window of 4096; expected the mean context in addition"):
         roofline(windowed, ROUND)
     whole = roofline(windowed, ROUND, context=4096).per_context_token
     assert roofline(windowed, ROUND, context=16384).per_context_token == pytest.approx(whole / 4)
 
 
 def test_latent_attention_keeps_less_than_heads_would() -> None:
-    made = roofline(anatomy("deepseek-v3"), ROUND, efficiency=PERFECT)
+    made = roofline(architecture("deepseek-v3"), ROUND, efficiency=PERFECT)
     assert made.per_context_token == pytest.approx(61 * 576 * 2 / 1e12 * 1e9)
     assert made.weight_pass == pytest.approx(
-        anatomy("deepseek-v3").parameters / 1e12 * 1e9, rel=0.01
+        architecture("deepseek-v3").parameters / 1e12 * 1e9, rel=0.01
     )  # published in fp8
 
 
 def test_prompts_of_latent_attention_are_multiplied_by_whole_heads() -> None:
     """DeepSeek-V3: 128 heads of 128 + 64 for the scores and 128 for the values, two operations each: 640 a head."""
-    made = roofline(anatomy("deepseek-v3"), ROUND, efficiency=PERFECT)
+    made = roofline(architecture("deepseek-v3"), ROUND, efficiency=PERFECT)
     assert made.per_chunk_work == pytest.approx(61 * 128 * 640 / 1e14 * 1e9)
     with pytest.raises(ValueError, match="value_size is 0; expected at least 1, as there is a kv_rank"):
-        replace(anatomy("deepseek-v3"), value_size=0)
+        replace(architecture("deepseek-v3"), value_size=0)
 
 
 def test_attention_is_multiplied_at_the_rate_of_the_cache() -> None:
@@ -131,7 +131,7 @@ def test_what_passes_between_layers_has_16_bits_where_the_weights_have_8() -> No
     ],
 )
 def test_heads_that_cannot_be_dealt_out_are_refused(name: str, devices: int, complaint: str) -> None:
-    model, sheet = anatomy(name), DEVICES["mi300x"]
+    model, sheet = architecture(name), DEVICES["mi300x"]
     for ask in (
         lambda: capacity(model, 8 * sheet.memory, tensor_parallel=devices),
         lambda: roofline(model, sheet, tensor_parallel=devices),
@@ -143,7 +143,7 @@ def test_heads_that_cannot_be_dealt_out_are_refused(name: str, devices: int, com
 
 
 def test_a_head_of_keys_may_be_copied() -> None:
-    shared, copied = (capacity(anatomy("qwen3-30b-a3b"), 80 * GIB, tensor_parallel=each) for each in (4, 8))
+    shared, copied = (capacity(architecture("qwen3-30b-a3b"), 80 * GIB, tensor_parallel=each) for each in (4, 8))
     assert shared.page_bytes == copied.page_bytes
 
 
@@ -158,7 +158,7 @@ def test_the_stated_efficiencies_are_near_the_measured_tables(profile: str, of: 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_named_model_has_a_cost_or_does_not_fit(name: str) -> None:
-    model = anatomy(name)
+    model = architecture(name)
     size = BYTES[model.dtype]
     devices = next(n for n in (1, 2, 4, 8, 16) if model.parameters * size / n < 0.8 * DEVICES["h100-sxm"].memory)
     made = from_shapes(model, DEVICES["h100-sxm"], date="today", tensor_parallel=devices, context=2000)
@@ -181,9 +181,9 @@ def test_pages_by_hand() -> None:
 
 def test_a_model_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"llama-3\.1-70b in bfloat16 does not fit: .* at least 2 such devices"):
-        capacity(anatomy("llama-3.1-70b"), 80 * GIB)
-    assert capacity(anatomy("llama-3.1-70b"), 80 * GIB, tensor_parallel=2).pages > 0
-    assert capacity(anatomy("llama-3.1-70b"), 80 * GIB, dtype="fp8", utilization=0.95).pages > 0
+        capacity(architecture("llama-3.1-70b"), 80 * GIB)
+    assert capacity(architecture("llama-3.1-70b"), 80 * GIB, tensor_parallel=2).pages > 0
+    assert capacity(architecture("llama-3.1-70b"), 80 * GIB, dtype="fp8", utilization=0.95).pages > 0
     with pytest.raises(ValueError, match=r"utilization is 1\.5"):
         capacity(SMALL, GIB, utilization=1.5)
 
@@ -191,9 +191,9 @@ def test_a_model_that_does_not_fit_is_an_error() -> None:
 @given(st.sampled_from(["llama-3.1-8b", "qwen3-14b"]), st.sampled_from([1, 2, 4, 8]), st.sampled_from([16, 32]))
 def test_more_devices_or_smaller_numbers_never_leave_less_room(name: str, devices: int, page_size: int) -> None:
     def pages(**more: Any) -> int:
-        return capacity(anatomy(name), 80 * GIB, page_size=page_size, **more).pages
+        return capacity(architecture(name), 80 * GIB, page_size=page_size, **more).pages
 
-    if anatomy(name).heads % (2 * devices) == 0:
+    if architecture(name).heads % (2 * devices) == 0:
         assert pages(tensor_parallel=2 * devices) >= pages(tensor_parallel=devices)
     assert pages(kv_dtype="fp8") >= pages() <= pages(dtype="fp8")
     assert pages(graphs=GIB) <= pages()
@@ -208,12 +208,12 @@ def test_pages_are_near_those_that_engines_found(data: Path) -> None:
         config = experiment["config"]
         ((short, name),) = ((key, ours) for key, ours in names.items() if experiment["model_short"].startswith(key))
         devices = config["tensor_parallelism"]
-        found = capacity(anatomy(name), 80 * GIB, tensor_parallel=devices, slots=config["max_num_seqs"])
+        found = capacity(architecture(name), 80 * GIB, tensor_parallel=devices, slots=config["max_num_seqs"])
         assert found.pages == pytest.approx(config["kv_blocks_total_gpu"], rel=0.05)
         seen.add(short)
     assert seen == set(names)
     server = json.loads((data / "traces" / "gt_h100_vllm023_tenants" / "server_config.json").read_text())
-    found = capacity(anatomy("qwen3-14b"), 80 * GIB, token_budget=8192)
+    found = capacity(architecture("qwen3-14b"), 80 * GIB, token_budget=8192)
     assert found.pages == pytest.approx(server["num_gpu_blocks"], rel=0.05)
 
 
@@ -244,14 +244,14 @@ def scenario(**cost: Any) -> slotstep.Scenario:
 
 def test_a_scenario_costs_by_shapes() -> None:
     asked = {"model": "llama-3.1-8b", "device": "h100-sxm"}
-    result = scenario(shape=asked, host="1ms").run()
-    made = from_shapes(anatomy("llama-3.1-8b"), DEVICES["h100-sxm"], date="computed when used")
+    result = slotstep.run(scenario(shape=asked, host="1ms"))
+    made = from_shapes(architecture("llama-3.1-8b"), DEVICES["h100-sxm"], date="computed when used")
     assert result.summary["profile"]["sha256"] == made.sha256
     assert result.summary["profile"]["extrapolated"] is None
     assert result.log.step_durations().tolist()[1:] == [
         made.cost(host=1e6).step(shape(1, context)) for context in (100, 101)
     ]
-    again = slotstep.parse(result.scenario.resolved()).run()
+    again = slotstep.run(slotstep.parse(slotstep.resolved(result.scenario)))
     assert again.summary["log_sha256"] == result.summary["log_sha256"]
 
 
@@ -278,10 +278,10 @@ def test_as_many_pages_as_fit_beside_the_model() -> None:
     made = slotstep.parse(
         {"workload": asked, "cost": cost, "engine": {"fit": 0.8, "token_budget": 8192, "slots": 100}}
     )
-    planned = capacity(anatomy("qwen3-14b"), 80 * GIB, utilization=0.8, token_budget=8192, slots=100)
+    planned = capacity(architecture("qwen3-14b"), 80 * GIB, utilization=0.8, token_budget=8192, slots=100)
     assert made.engine.pages == planned.pages
-    assert "fit" not in made.resolved()["engine"]
-    assert slotstep.parse(made.resolved()) == made
+    assert "fit" not in slotstep.resolved(made)["engine"]
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(made))) == slotstep.resolved(made)
 
 
 @pytest.mark.parametrize(
@@ -305,10 +305,10 @@ def test_unequal_replicas_have_profiles_and_pages_of_their_own() -> None:
         {"workload": {"requests": [{"prompt": 9, "output": 3}] * 4}, "cost": small, "cluster": fleet}
     )
     assert isinstance(made.cluster.replicas, tuple)
-    little = capacity(anatomy("llama-3.1-8b"), 24 * GIB, slots=64).pages
-    much = capacity(anatomy("llama-3.1-8b"), 80 * GIB, utilization=0.5, slots=64).pages
+    little = capacity(architecture("llama-3.1-8b"), 24 * GIB, slots=64).pages
+    much = capacity(architecture("llama-3.1-8b"), 80 * GIB, utilization=0.5, slots=64).pages
     assert [group.engine.pages for group in made.cluster.replicas] == [little, much]
-    summary = made.run().summary
+    summary = slotstep.run(made).summary
     assert summary["profile"] is None
     assert [each["replicas"] for each in summary["profiles"]] == [[0, 1], [2]]
-    assert summary["profiles"][1]["sha256"] == made.resolved()["cluster"]["replicas"][1]["cost"]["sha256"]
+    assert summary["profiles"][1]["sha256"] == slotstep.resolved(made)["cluster"]["replicas"][1]["cost"]["sha256"]

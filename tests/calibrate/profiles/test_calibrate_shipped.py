@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import slotstep
 from benchmarks.fidelity import closed_loop, operators, step_rate
 from benchmarks.fidelity.rows import Row, compared
 from benchmarks.shipped import profiles
@@ -36,6 +37,7 @@ def durations(profile: Profile) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_the_shipped_profiles_are_those_that_the_tables_give(data: Path) -> None:
     made = profiles(data)
     assert {profile.name for profile in made} <= set(shipped())
@@ -48,7 +50,7 @@ def errors(run: operators.Measured, data: Path, **settings: float) -> list[Row]:
     """The nine errors of a run."""
     found = operators.measurements(data, run)
     measured = {metric: found[metric].tolist() for metric in operators.METRICS}
-    result = operators.scenario(data, run, **settings).run()  # type: ignore[arg-type]
+    result = slotstep.run(operators.scenario(data, run, **settings))  # type: ignore[arg-type]
     return compared("", run.folder, measured, operators.predicted(result))
 
 
@@ -86,6 +88,7 @@ def test_an_rtx_pro_6000_is_met_within_four_percent_but_for_the_median_wait(data
     assert abs(far["ttft_s", "p50"]) < 0.06
 
 
+@pytest.mark.slow
 def test_a_closed_loop_of_an_h100_is_met_within_five_percent(data: Path) -> None:
     rows = closed_loop.rows(data)
     assert len(rows) == 42
@@ -108,7 +111,7 @@ def test_shapes_alone_meet_closed_loops_of_one_and_two_h100s_within_ten_percent(
 
 def test_the_load_by_the_second_is_beside_the_measured_one(data: Path) -> None:
     run = operators.RUNS[0]
-    series = operators.load_by_second(data, run, operators.scenario(data, run).run())
+    series = operators.load_by_second(data, run, slotstep.run(operators.scenario(data, run)))
     assert len(series) == len((data / operators.FOLDER / run.folder / "timeseries.csv").read_text().splitlines()) - 1
     assert (series["running"] - series["simulated_running"]).abs().mean() < 0.1 * series["running"].mean()
     assert series["simulated_waiting"].max() == pytest.approx(series["waiting"].max(), rel=0.05)

@@ -13,7 +13,7 @@ from repository import ROOT
 
 from calibrate.decoder.engine.protocol import Outcome
 from calibrate.replay.arrival_order import ByArrival
-from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.prompts import prompts
@@ -28,7 +28,7 @@ from sim.service.clients import OpenLoop
 class Nothing:
     """An engine that has always finished already."""
 
-    page_size, pages, host_pages, longest = 16, 20_000, 0, 1 << 20
+    page_size, pages, host_pages, max_model_len = 16, 20_000, 0, 1 << 20
 
     def __init__(self, clock):
         self.clock = clock
@@ -53,7 +53,7 @@ def spent(name):
     scheduler = Scheduler(
         Policy(ByArrival()), getattr(pages, name)(20_000, 16), EngineConfig(slots=64, token_budget=2048)
     )
-    executor = PagedExecutor(scheduler, Nothing(clock), prompts(1000, 0))
+    executor = BatchAdapter(scheduler, Nothing(clock), prompts(1000, 0))
     requests = [Request(str(n), n * 1_000_000, 1500, 400) for n in range(128)]
     driver = Driver(OpenLoop(requests), scheduler, executor, clock)
     began = time.process_time()

@@ -66,8 +66,8 @@ def test_where_pages_are_short(swap):
         assert_same(log, simulated(scenario))
 
     same()
-    assert seen["preempted"] >= 8
-    assert swap or seen["hits"] >= 8
+    assert seen["preempted"] >= 3
+    assert swap or seen["hits"] >= 3
 
 
 @pytest.mark.parametrize("policy", names())

@@ -10,7 +10,7 @@ from replay_scenarios import scenarios
 
 from calibrate.decoder.engine.protocol import CannotRun, Row, Step
 from calibrate.decoder.engine.synthetic import SyntheticEngine
-from calibrate.replay.batch_adapter import PagedExecutor
+from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.prompts import prompts
@@ -58,7 +58,7 @@ def replayed(scenario, make=SyntheticEngine, **settings):
     scheduler = scenario.scheduler(numbered=True)
     pool = scheduler.pool
     engine = make(scenario.cost, clock, pool.pages, pool.page_size, host_pages=10**4, **settings)
-    executor = PagedExecutor(scheduler, engine, prompts(3, seed=1))
+    executor = BatchAdapter(scheduler, engine, prompts(3, seed=1))
     log = Driver(scenario.clients(), scheduler, executor, clock).run()
     executor.close()
     assert not engine.known
@@ -93,7 +93,7 @@ def test_prompts_that_share_blocks_share_tokens():
 
 @pytest.fixture
 def engine():
-    made = SyntheticEngine(Unit(5), FakeClock(), pages=4, page_size=4, longest=12)
+    made = SyntheticEngine(Unit(5), FakeClock(), pages=4, page_size=4, max_model_len=12)
     made.begin(0, [1] * 6)
     return made
 
@@ -101,12 +101,12 @@ def engine():
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        (Row(1, 0, 1, [0], False), "nothing is known"),
-        (Row(0, 0, 7, [0, 1], False), "nothing is known"),
+        (Row(1, 0, 1, [0], False), "these positions are not known"),
+        (Row(0, 0, 7, [0, 1], False), "these positions are not known"),
         (Row(0, 0, 6, [0, 1], False), "yields exactly"),
         (Row(0, 0, 6, [0], True), "too few pages"),
         (Row(0, 0, 6, [1, 1], True), "one twice"),
-        (Row(0, 0, 6, [0, 4], True), "not there"),
+        (Row(0, 0, 6, [0, 4], True), "does not exist"),
     ],
 )
 def test_the_synthetic_engine_refuses_what_no_engine_could_compute(engine, row, complaint):
@@ -150,8 +150,8 @@ def test_an_executor_refuses_an_engine_with_fewer_or_other_pages():
             (SyntheticEngine(Unit(1), FakeClock(), pages, size + 1), "positions"),
         ):
             with pytest.raises(CannotRun, match=complaint):
-                PagedExecutor(scheduler, engine, prompts(3, 0))
+                BatchAdapter(scheduler, engine, prompts(3, 0))
         with pytest.raises(CannotRun, match="no numbers"):
-            PagedExecutor(scenario.scheduler(), SyntheticEngine(Unit(1), FakeClock(), pages, size), prompts(3, 0))
+            BatchAdapter(scenario.scheduler(), SyntheticEngine(Unit(1), FakeClock(), pages, size), prompts(3, 0))
 
     refused()

@@ -11,7 +11,7 @@ from calibrate.decoder.engine.synthetic import FakeExecutor
 from calibrate.models.decoder_shape import ModelShape
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.host_timing import HostTiming
 from calibrate.replay.live import replay
 from calibrate.replay.prompts import prompts
 from policies.fcfs import FirstComeFirstServed
@@ -24,7 +24,7 @@ from sim.policy.base import Optimistic, Policy
 from sim.request import Request
 from sim.service.clients import OpenLoop
 
-SMALL = ModelShape("small", 2, 64, 128, 4, 2, 16, 500, dtype="float32", longest=512)
+SMALL = ModelShape("small", 2, 64, 128, 4, 2, 16, 500, dtype="float32", max_model_len=512)
 
 
 class Heard:
@@ -51,7 +51,7 @@ class Heard:
 
 @pytest.fixture(scope="module")
 def engine():
-    options = EngineOptions(device="cpu", pages=200, host_pages=400, slots=8, token_budget=64, longest=200)
+    options = EngineOptions(device="cpu", pages=200, host_pages=400, slots=8, token_budget=64, max_model_len=200)
     with open_engine(SMALL, options) as opened:
         opened.fill_cache(1)
         yield opened
@@ -113,8 +113,8 @@ def test_on_the_wall_arrivals_are_at_their_own_times(engine):
     _, done = served(engine, spread, 200, pacing="wall")
     queued = done.log.event_table()[done.log.event_table()[:, 1] == 0][:, 0]
     assert queued.tolist() == [n * 20_000_000 for n in range(5)]
-    assert min(done.pace.lateness) >= 0
-    assert len(done.pace.lateness) == 5
+    assert min(done.timing.lateness) >= 0
+    assert len(done.timing.lateness) == 5
 
 
 class Oversleeper(FakeClock):
@@ -132,16 +132,16 @@ def test_lateness_does_not_grow_from_request_to_request():
     scheduler = Scheduler(policy, NumberedPool(100, 16), EngineConfig(slots=4, token_budget=64))
     driver = Driver(OpenLoop(requests), scheduler, FakeExecutor(Unit(10_000_000), clock), clock)
     driver.run()
-    late = np.array(driver.pace.lateness[1:])
+    late = np.array(driver.timing.lateness[1:])
     assert (late == 3_000_000).all()
-    assert driver.pace.summary()["lateness_per_request_s"] == pytest.approx(0, abs=1e-6)
+    assert driver.timing.summary()["lateness_per_request_s"] == pytest.approx(0, abs=1e-6)
 
 
 def test_lateness_that_grows_is_seen():
-    pace = Pace()
+    timing = HostTiming()
     for n in range(100):
-        pace.received(1000 + 20 * n)
-    found = pace.summary()
+        timing.received(1000 + 20 * n)
+    found = timing.summary()
     assert found["lateness_per_request_s"] == pytest.approx(20e-9)
     assert found["lateness_s"]["max"] == pytest.approx(2980e-9)
     assert found["launching_s"]["n"] == 0

@@ -11,11 +11,12 @@ from hypothesis import given
 from replay_scenarios import scenarios
 from sim_stories import engine, job
 
+import slotstep
 from calibrate.decoder.engine.synthetic import FakeExecutor, SyntheticEngine
 from calibrate.measure.robust import Drift
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
-from calibrate.replay.host_timing import Pace
+from calibrate.replay.host_timing import HostTiming
 from calibrate.replay.live import Replayed
 from calibrate.validate.experiment import unfit
 from calibrate.validate.judge import Judgement, figures, relative, shapes, teacher_forced
@@ -23,7 +24,6 @@ from sim.cost.forms import Roofline, Unit
 from sim.log.events import Kind
 from sim.service.clients import OpenLoop
 from slotstep.cli.app import main
-from slotstep.scenario import schema
 from slotstep.validation.experiment import validate
 from traces.errors import BadInput
 
@@ -101,7 +101,7 @@ def test_figures_of_a_run_by_hand():
 
 
 def test_on_the_synthetic_engine_busy_time_is_within_two_percent(tmp_path):
-    found, about = validate(schema.parse(STORY), "synthetic", folder=tmp_path / "measured")
+    found, about = validate(slotstep.parse(STORY), "synthetic", folder=tmp_path / "measured")
     judged = found.judgement
     assert judged.verdict == "within"
     assert abs(judged.free["busy"]) < 0.02
@@ -111,7 +111,7 @@ def test_on_the_synthetic_engine_busy_time_is_within_two_percent(tmp_path):
     assert about["clock"] == "cpu"
     assert (tmp_path / "measured" / "samples.jsonl").exists()
     with pytest.raises(BadInput, match="expected a new folder"):
-        validate(schema.parse(STORY), "synthetic", folder=tmp_path / "measured")
+        validate(slotstep.parse(STORY), "synthetic", folder=tmp_path / "measured")
 
 
 def test_a_prediction_of_another_engine_is_beyond(monkeypatch):
@@ -128,7 +128,7 @@ def test_a_prediction_of_another_engine_is_beyond(monkeypatch):
         return launch(self, step)
 
     monkeypatch.setattr(SyntheticEngine, "launch", slower)
-    found, _ = validate(schema.parse(STORY), "synthetic")
+    found, _ = validate(slotstep.parse(STORY), "synthetic")
     assert found.judgement.verdict == "beyond"
     assert found.judgement.forced["total"] == pytest.approx(-1 / 3, abs=0.05)
 
@@ -142,7 +142,7 @@ class Slow:
 
 
 def test_two_steps_in_flight_are_measured_before_the_replay():
-    told = schema.parse({**STORY, "engine": {**STORY["engine"], "async_scheduling": True}})
+    told = slotstep.parse({**STORY, "engine": {**STORY["engine"], "async_scheduling": True}})
     found, _ = validate(told, "synthetic", tolerance=0.05)
     assert found.judgement.verdict == "within", found.judgement.lines()
     assert abs(found.judgement.free["busy"]) < 0.02
@@ -151,7 +151,7 @@ def test_two_steps_in_flight_are_measured_before_the_replay():
 def replayed(busy, contention=1.0):
     clock = FakeClock()
     log = Driver(OpenLoop([job("a", 4)]), engine(slots=1), FakeExecutor(Unit(busy), clock), clock).run()
-    return Replayed(log, Pace(), array("q", [round(busy * contention)] * 4), array("q", [busy] * 4))
+    return Replayed(log, HostTiming(), array("q", [round(busy * contention)] * 4), array("q", [busy] * 4))
 
 
 @dataclass
@@ -218,6 +218,7 @@ def test_the_command_says_the_layers_and_writes_the_profile(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["profile"]["name"] == "profile"
 
 
+@pytest.mark.slow
 def test_a_real_engine_is_predicted_by_what_was_measured_between_its_steps(tmp_path):
     """On the CPU's own time, whoever else is there; on a host too busy even for that, the verdict says so."""
     config = {
@@ -226,7 +227,7 @@ def test_a_real_engine_is_predicted_by_what_was_measured_between_its_steps(tmp_p
         "torch_dtype": "float32",
     }  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(config))
-    told = schema.parse({**STORY, "engine": {**STORY["engine"], "slots": 4}})
+    told = slotstep.parse({**STORY, "engine": {**STORY["engine"], "slots": 4}})
     found, about = validate(told, str(tmp_path / "config.json"), rounds=3, device="cpu")
     judged = found.judgement
     assert about["dtype"] == "float32"

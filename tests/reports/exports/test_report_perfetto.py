@@ -9,7 +9,7 @@ from repository import ROOT
 
 import slotstep
 from reports.page.markdown import markdown
-from reports.page.story import Run, Story
+from reports.page.report import Report, Run
 from slotstep.cli import app
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -19,7 +19,7 @@ OUTPUTS = (5, 8, 6, 120, 7, 9, 6, 11)
 
 
 def told(result: Result) -> Run:
-    scenario = document.dump(result.scenario.resolved())
+    scenario = document.dump(slotstep.resolved(result.scenario))
     return Run(result.policy, result.summary, result.requests, result.steps, result.slots, scenario)
 
 
@@ -27,7 +27,7 @@ def told(result: Result) -> Run:
 def eight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict]]:  # type: ignore[type-arg]
     """The events of the eight answers' trace, as the command writes it, by their phase."""
     folder = tmp_path_factory.mktemp("eight")
-    slotstep.load(EXAMPLES / "eight-static.yaml").run().save(folder)
+    slotstep.run(slotstep.load(EXAMPLES / "eight-static.yaml")).save(folder)
     with pytest.raises(SystemExit):
         app.main(["report", str(folder), "--format", "perfetto"])
     read = json.loads((folder / "trace.json").read_text())
@@ -88,7 +88,7 @@ def test_a_queue_is_counted_until_the_first_admission_and_replicas_apart() -> No
         "cost": {"unit": "1ms"},
         "cluster": {"replicas": 2},
     }
-    events = trace([told(slotstep.parse(scenario).run())])["traceEvents"]
+    events = trace([told(slotstep.run(slotstep.parse(scenario)))])["traceEvents"]
     queue = [(event["ts"], event["args"]["queue"]) for event in events if event["name"] == "queue"]
     assert queue == [(0.0, 2), (2000.0, 0)]
     names = {event["name"] for event in events if event["ph"] == "C"}
@@ -99,13 +99,13 @@ def test_markdown_says_the_same_and_takes_names_literally() -> None:
     evil = "<img src=x> | `x`"
     lines = [{"output": 2, "tenant": evil}, {"output": 3, "tenant": "b"}]
     scenario = slotstep.parse({"name": evil, "workload": {"requests": lines}, "cost": {"unit": "1ms"}})
-    one = told(scenario.run())
-    text = markdown(Story(evil, [one]))
+    one = told(slotstep.run(scenario))
+    text = markdown(Report(evil, [one]))
     assert "**3 of" not in text
     assert text.startswith("## \\<img src=x\\> \\| \\`x\\`\n")
     assert "<img" not in text.replace("\\<img", "")
     assert "2 of 2 requests finished in 3.00 ms" in text
-    both = markdown(Story("two", [one, told(scenario.run("sjf"))]))
+    both = markdown(Report("two", [one, told(slotstep.run(scenario, "sjf"))]))
     assert "| fcfs |" in both
     assert "| sjf |" in both
     assert both.count("<details>") == both.count("</details>") == 3

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from report_examples import OUTPUTS, a_run, account
 
 from reports import ledger_rows
-from reports.figures.distributions import MOST_POINTS, survival
-from reports.figures.files import latency_distributions, ledger, write
+from reports.figures.distributions import MOST_POINTS, latency_distributions, survival
+from reports.figures.ledger import ledger
+from reports.figures.png import write_png
 
 
 def requests(**latencies: list[float]) -> pd.DataFrame:
@@ -145,7 +146,7 @@ def test_nothing_to_draw_is_an_error(draw):
 
 
 def test_figures_are_written_as_png_at_150_dots_an_inch(tmp_path: Path):
-    paths = write({"ledger": ledger({"x": a_run()})}, tmp_path)
+    paths = write_png({"ledger": ledger({"x": a_run()})}, tmp_path)
     assert paths == [tmp_path / "ledger.png"]
     content = paths[0].read_bytes()
     assert content.startswith(b"\x89PNG")
@@ -163,10 +164,10 @@ class Broken(Figure):
 
 def test_a_figure_that_fails_leaves_no_file(tmp_path: Path):
     with pytest.raises(OSError, match="No space left"):
-        write({"broken": Broken()}, tmp_path)
+        write_png({"broken": Broken()}, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
-        write({"ledger": ledger({"x": a_run()})}, tmp_path / "nowhere")
+        write_png({"ledger": ledger({"x": a_run()})}, tmp_path / "nowhere")

@@ -9,11 +9,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from report_examples import MS, OUTPUTS, static_stays, stays
 
-from reports.figures import timeline
-from reports.figures.timeline import EMPTY, HELD, LOST, PREEMPTED, WORKING, Part, slot_timeline
+from reports.figures import stay_parts, timeline
+from reports.figures.stay_parts import HELD, LOST, PREEMPTED, WORKING, StayPart
+from reports.figures.timeline import EMPTY, slot_timeline
 
 
-def bars(axes: Axes, part: Part) -> list[tuple[float, float, float]]:
+def bars(axes: Axes, part: StayPart) -> list[tuple[float, float, float]]:
     """(slot, from, to) of every bar of a part, times in the axis' unit."""
     found = []
     for collection in axes.collections:
@@ -118,7 +119,7 @@ def test_a_crowd_has_no_ids_and_neighbours_of_two_shades():
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(timeline, "MOST_STAYS", 20)
-    monkeypatch.setattr(timeline, "MOST_SLOTS", 4)
+    monkeypatch.setattr(stay_parts, "MOST_SLOTS", 4)
     figure = slot_timeline({"long": (a_crowd(8, 10), 8), "short": (a_crowd(1, 10), 1)})
     above, below = figure.axes
     assert len(bars(above, WORKING)) == 20

@@ -12,8 +12,21 @@ from repository import ROOT
 
 import slotstep
 from reports import ledger_rows
-from reports.page import binned, curves, fairness, findings, headline, html, slots, stacks, svg, tables
-from reports.page.story import Curve, Finding, Run, Story
+from reports.figures import stay_parts
+from reports.figures.style import readable_on
+from reports.page import (
+    fairness,
+    finding_charts,
+    headline,
+    html,
+    interval_means,
+    ledger_charts,
+    line_charts,
+    slot_timeline,
+    svg,
+    tables,
+)
+from reports.page.report import Curve, Finding, Report, Run
 from slotstep.runs.result import Result
 from slotstep.scenario import document
 
@@ -23,13 +36,13 @@ MS = 1_000_000
 
 
 def told(result: Result, name: str | None = None) -> Run:
-    scenario = document.dump(result.scenario.resolved())
+    scenario = document.dump(slotstep.resolved(result.scenario))
     return Run(name or result.policy, result.summary, result.requests, result.steps, result.slots, scenario)
 
 
 @pytest.fixture(scope="module")
 def eight() -> Run:
-    return told(slotstep.load(EXAMPLES / "eight-static.yaml").run())
+    return told(slotstep.run(slotstep.load(EXAMPLES / "eight-static.yaml")))
 
 
 def crowded(**changes: object) -> Run:
@@ -50,7 +63,7 @@ def crowded(**changes: object) -> Run:
         "cluster": {"replicas": 2},
         **changes,
     }
-    return told(slotstep.parse(scenario).run())
+    return told(slotstep.run(slotstep.parse(scenario)))
 
 
 @pytest.fixture(scope="module")
@@ -60,19 +73,19 @@ def busy() -> Run:
 
 def test_means_are_areas_over_lengths() -> None:
     start, end, value = np.array([0, 10, 12]), np.array([4, 20, 14]), np.array([3, 1, 5])
-    found = binned.means(start, end, value, np.array([0, 5, 10, 15, 30]))
+    found = interval_means.means(start, end, value, np.array([0, 5, 10, 15, 30]))
     assert found == pytest.approx([12 / 5, 0, (5 + 10) / 5, 5 / 15])
 
 
 def test_the_ledger_over_time_adds_up_to_the_summary(busy: Run, eight: Run) -> None:
     for run in (busy, eight):
         assert run.summary["slot_steps"]["wasted"] == 0
-        found = binned.step_rows(run)
+        found = interval_means.step_rows(run)
         for row, amount in found.sum().items():
             assert amount == run.summary["slot_steps"][row]
         assert {row for row, amount in run.summary["slot_steps"].items() if amount} - {"bought"} <= set(found)
-        over = binned.edges(run, 7)
-        shares = binned.ledger(run, over)
+        over = interval_means.edges(run, 7)
+        shares = interval_means.ledger(run, over)
         assert np.sum(list(shares.values()), axis=0) == pytest.approx(1)
         length = np.diff(over) / (over[-1] - over[0])
         for row, share in shares.items():
@@ -83,10 +96,12 @@ def test_the_ledger_over_time_adds_up_to_the_summary(busy: Run, eight: Run) -> N
 def test_the_queue_holds_whoever_waits_for_the_first_time() -> None:
     lines = [{"id": "a", "output": 4}, {"id": "b", "output": 2, "arrival": "1ms"}]
     run = told(
-        slotstep.parse({"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}}).run()
+        slotstep.run(
+            slotstep.parse({"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}})
+        )
     )
     assert run.end == 6 * MS
-    assert binned.queue(run, np.arange(7) * MS) == pytest.approx([0, 1, 1, 1, 0, 0])
+    assert interval_means.queue(run, np.arange(7) * MS) == pytest.approx([0, 1, 1, 1, 0, 0])
 
 
 def test_jains_index_is_one_for_equals_and_one_over_n_for_one_who_has_it_all() -> None:
@@ -103,13 +118,13 @@ def test_a_tenant_is_served_what_its_requests_got() -> None:
         {"id": "c", "tenant": "y", "prompt": 5, "output": 9, "queue_timeout": "1ms"},
     ]
     scenario = {"workload": {"requests": lines}, "engine": {"slots": 1}, "cost": {"unit": "1ms"}}
-    table = fairness.tenants(told(slotstep.parse(scenario).run())).set_index("tenant")
+    table = fairness.tenants(told(slotstep.run(slotstep.parse(scenario)))).set_index("tenant")
     assert table["service"].to_dict() == {"x": 14, "y": 5}
     assert table["finished"].to_dict() == {"x": 1, "y": 1}
     assert table["worst_wait_s"].to_dict() == {"x": 0, "y": pytest.approx(0.004)}
     assert table["mean_wait_s"]["y"] == pytest.approx((0.004 + 0.001) / 2)
-    assert table["pace"]["x"] == pytest.approx(14 / 0.004)
-    assert table["pace"]["y"] == pytest.approx(5 / (0.006 + 0.001))
+    assert table["service_rate"]["x"] == pytest.approx(14 / 0.004)
+    assert table["service_rate"]["y"] == pytest.approx(5 / (0.006 + 0.001))
 
 
 def test_ticks_are_round() -> None:
@@ -138,7 +153,7 @@ def test_what_lies_beyond_a_profile_is_said(busy: Run) -> None:
     assert "25.0% of the steps lie beyond what the profile p <1> measured." in said
     unknown = {**busy.summary, "profile": {**profile, "extrapolated": None}}
     assert any("is not known" in sentence for sentence in headline.warnings([replace(busy, summary=unknown)]))
-    assert html.page(Story("s", [replace(busy, summary=unknown)]), "1").count("p &lt;1&gt;") >= 2
+    assert html.page(Report("s", [replace(busy, summary=unknown)]), "1").count("p &lt;1&gt;") >= 2
 
 
 def test_markup_escapes_what_is_not_markup() -> None:
@@ -148,9 +163,9 @@ def test_markup_escapes_what_is_not_markup() -> None:
 
 
 def test_bars_of_a_timeline_begin_and_end_with_their_stays(eight: Run) -> None:
-    (one,) = slots.timelines([eight])
+    (one,) = slot_timeline.timelines([eight])
     bars = re.findall(r'<path d="M(\d+) ([\d.]+)h(\d+)v.84h-\d+z" class="p-(\w+)', one.figure)
-    unit = slots.UNITS / 120
+    unit = slot_timeline.UNITS / 120
     outputs = (5, 8, 6, 120, 7, 9, 6, 11)
     working = {int(float(y)): int(w) for _, y, w, kind in bars if kind == "working"}
     assert working == {slot: round(n * unit) for slot, n in enumerate(outputs)}
@@ -162,9 +177,9 @@ def test_bars_of_a_timeline_begin_and_end_with_their_stays(eight: Run) -> None:
 
 
 def test_a_timeline_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, busy: Run) -> None:
-    monkeypatch.setattr(slots, "MOST_STAYS", 30)
-    monkeypatch.setattr(slots, "MOST_SLOTS", 4)
-    (one,) = slots.timelines([busy])
+    monkeypatch.setattr(slot_timeline, "MOST_STAYS", 30)
+    monkeypatch.setattr(stay_parts, "MOST_SLOTS", 4)
+    (one,) = slot_timeline.timelines([busy])
     assert "first 4 of 12 slots" in one.remark
     assert f"of {len(busy.stays)} stays drawn" in one.remark
     assert re.search(r"first [\d.]+ m?s of", one.remark)
@@ -198,7 +213,7 @@ def test_beware_names_what_is_missing(busy: Run) -> None:
 
 
 def test_a_page_is_complete_small_and_escaped(busy: Run) -> None:
-    page = html.page(Story(EVIL, [busy, busy]), "1.2")
+    page = html.page(Report(EVIL, [busy, busy]), "1.2")
     assert EVIL not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
     assert len(page.encode()) < html.LARGEST
@@ -206,14 +221,14 @@ def test_a_page_is_complete_small_and_escaped(busy: Run) -> None:
     assert {a or b for a, b in outside} <= {
         "data:,", "#ledger", "#timeline", "#latency", "#load", "#tenants", "#provenance"
     }  # fmt: skip
-    assert page.count('role="img"') == 1 + 2 + 2 + len(curves.PANELS) + 3
+    assert page.count('role="img"') == 1 + 2 + 2 + len(line_charts.PANELS) + 3
 
 
 def test_what_cannot_be_printed_is_shown_as_its_escape() -> None:
     name = "a\x00\u202eb"
     lines = [{"id": name, "tenant": name, "output": 2}, {"id": "c", "tenant": "d", "output": 2}]
-    run = told(slotstep.parse({"name": name, "workload": {"requests": lines}, "cost": {"unit": "1ms"}}).run())
-    page = html.page(Story(name, [run]), "1.2")
+    run = told(slotstep.run(slotstep.parse({"name": name, "workload": {"requests": lines}, "cost": {"unit": "1ms"}})))
+    page = html.page(Report(name, [run]), "1.2")
     shown = page.split("<pre>")[0]
     assert not {"\x00", "\u202e"} & set(shown)
     assert shown.count(r"a\x00\u202eb") >= 5
@@ -222,12 +237,19 @@ def test_what_cannot_be_printed_is_shown_as_its_escape() -> None:
 def test_a_page_of_a_run_without_a_step_says_so() -> None:
     lines = [{"output": 4, "prompt": 10_000}]
     run = told(
-        slotstep.parse({"workload": {"requests": lines}, "engine": {"pages": 2}, "cost": {"unit": "1ms"}}).run()
+        slotstep.run(
+            slotstep.parse({"workload": {"requests": lines}, "engine": {"pages": 2}, "cost": {"unit": "1ms"}})
+        )
     )
     assert run.summary["steps"] == 0
-    page = html.page(Story("none", [run]), "1.2")
+    page = html.page(Report("none", [run]), "1.2")
     assert "no slot-steps were bought" in page
     assert "1 of 1 requests (100.0%) did not finish: 1 rejected" in page
+
+
+def test_columns_of_a_finding_without_any_value_are_left_out() -> None:
+    frame = pd.DataFrame({"rate": [1, 2], "queue": ["", ""], "cost": [None, np.nan], "runs": [4, np.nan]})
+    assert list(tables.of_finding(Finding("Capacity", frame)).heads) == ["rate", "runs"]
 
 
 def test_a_finding_is_drawn_with_its_intervals() -> None:
@@ -235,23 +257,23 @@ def test_a_finding_is_drawn_with_its_intervals() -> None:
     frame["low"], frame["high"] = frame["p99"] - 0.1, frame["p99"] + 0.1
     curve = Curve("rate", "p99", "policy", "low", "high")
     finding = Finding("Capacity", frame, [f"fcfs {EVIL}"], [curve], ["low", "high"])
-    drawn = findings.drawn(finding, curve)
+    drawn = finding_charts.finding_chart(finding, curve)
     assert drawn.figure.count("<circle") == 3
     assert drawn.figure.count("<path") == 2 + 3
     assert [name for name, _ in drawn.lines] == ["fcfs", "fair"]
-    page = html.page(Story("capacity", [], [finding]), "1")
+    page = html.page(Report("capacity", [], [finding]), "1")
     assert EVIL not in page
     assert 'id="findings"' in page
     shown = tables.of_finding(finding)
     assert list(shown.heads) == ["policy", "rate", "p99"]
-    assert shown.texts == 1
+    assert shown.numeric == [False, True, True]
 
 
 def test_a_point_without_a_value_or_an_interval_is_left_out_and_said() -> None:
     frame = pd.DataFrame(
         {"rate": [1.0, 2, 3], "p99": [0.5, np.inf, np.nan], "low": [-np.inf] * 3, "high": [np.inf] * 3}
     )
-    drawn = findings.drawn(Finding("x", frame), Curve("rate", "p99", "", "low", "high"))
+    drawn = finding_charts.finding_chart(Finding("x", frame), Curve("rate", "p99", "", "low", "high"))
     assert drawn.figure.count("<circle") == 1
     assert drawn.figure.count("<path") == 1
     assert drawn.remark == "2 of 3 points are not finite and not drawn"
@@ -265,6 +287,6 @@ def test_keys_are_numbers_to_a_script_too() -> None:
 def test_every_row_can_be_told_from_its_neighbour_on_both_grounds() -> None:
     for shades in ([row.colour for row in ledger_rows.ROWS], [row.dark for row in ledger_rows.ROWS]):
         assert len(set(shades)) == len(shades)
-    assert html.readable("#0b4f82") == "#fff"
-    assert html.readable("#f0f0f0") == "#111"
-    assert stacks.NARROWEST_WITH_NUMBER > 0
+    assert readable_on("#0b4f82") == "white"
+    assert readable_on("#f0f0f0") == "black"
+    assert ledger_charts.NARROWEST_WITH_NUMBER > 0

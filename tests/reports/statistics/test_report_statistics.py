@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 from sim_stories import engine, run
 
 from reports.statistics.intervals import mean, percentile, pooled_percentile
 from reports.statistics.paired import difference
-from reports.statistics.replications import METRICS, Replications, Run, sentence
+from reports.statistics.replications import METRICS, Replication, Replications, sentence
 from reports.statistics.warmup import mser5
 from sim.accounting.queue_growth import grows
 from sim.accounting.requests import RequestRecords
@@ -45,6 +48,7 @@ def waits() -> np.ndarray:
     return np.array(flat).reshape(REPETITIONS, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_intervals_cover_the_mean_wait_of_m_m_1(waits: np.ndarray) -> None:
     # Pollaczek and Khinchine, with the geometric law of mean 20: E[S^2] = (2 - p) / p^2.
@@ -104,6 +108,18 @@ def test_an_interval_by_hand() -> None:
     assert (five.low, five.high) == (-math.inf, math.inf)
 
 
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60, unique=True), st.sampled_from([0.9, 0.95, 0.99]))
+def test_intervals_are_those_of_scipy(samples: list[float], confidence: float) -> None:
+    found = mean(samples, confidence)
+    low, high = stats.t.interval(confidence, len(samples) - 1, np.mean(samples), stats.sem(samples))
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9, abs=1e-9)
+    for share in (0.1, 0.5, 0.99):
+        ranks = percentile(samples, share, confidence)
+        theirs = stats.quantile_test(samples, p=share).confidence_interval(confidence)
+        assert ranks.low == theirs.low or (ranks.low == -math.inf and math.isnan(theirs.low))
+        assert ranks.high == theirs.high or (ranks.high == math.inf and math.isnan(theirs.high))
+
+
 def test_what_never_came_counts_as_longest() -> None:
     came = [float(value) for value in range(1, 96)]
     found = percentile([*came, *[math.inf] * 5], 0.9)
@@ -159,7 +175,7 @@ def test_a_cut_takes_the_transient_out_of_the_mean() -> None:
     waits = np.concatenate((np.zeros(50), np.full(450, 2.0)))
     latencies = dict.fromkeys(("wait_s", "ttft_s", "tpot_s", "e2e_s"), waits)
     nothing = {"occupancy": None, "output_tokens_per_s": None, "attainment": None}
-    runs = Replications((0, 1), {"fcfs": [Run(latencies, nothing, False)] * 2})
+    runs = Replications((0, 1), {"fcfs": [Replication(latencies, nothing, False)] * 2})
     (metric,) = (metric for metric in METRICS if metric.key == "ttft_s_mean")
     with_all, warm = (runs.estimate("fcfs", metric, warm) for warm in (False, True))
     assert with_all is not None
@@ -172,6 +188,7 @@ def verdict_at(load: float, seed: int, count: int) -> bool | None:
     return grows([log])
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_asked_too_much_is_unstable_and_one_at_nine_tenths_is_not() -> None:
     assert [verdict_at(1.1, seed, 3000) for seed in range(5)] == [True] * 5
     assert [verdict_at(0.9, seed, 3000) for seed in range(5)] == [False] * 5

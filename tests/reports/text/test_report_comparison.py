@@ -6,7 +6,7 @@ import pytest
 from report_examples import a_run, counts, latency, tenant
 from rich.console import Console
 
-from reports.text.table import comparison_markdown, comparison_table
+from reports.text.comparison import comparison_markdown, comparison_table
 
 
 def printed(runs: list[dict], width: int = 100) -> str:

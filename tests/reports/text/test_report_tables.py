@@ -6,7 +6,8 @@ import pytest
 from report_examples import a_run, account, counts, latency, tenant
 from rich.console import Console, RenderableType
 
-from reports.text.table import ledger_bar, summary_table
+from reports.text.ledger_bar import ledger_bar
+from reports.text.run_summary import summary_table
 
 
 def printed(what: RenderableType, width: int = 80) -> str:

@@ -44,6 +44,7 @@ def test_the_statistic_is_that_of_newey_and_west() -> None:
     assert drift(-np.arange(16.0)) == -np.inf
 
 
+@pytest.mark.slow
 def test_a_queue_that_requests_leave_unserved_fills_and_grows_no_more() -> None:
     # Half as much again as one slot bears: without a bound hundreds wait in the end. A bounded queue is full after a
     # sixth of the run; 4 or fewer of 16 runs for 5% false alarms (binomial, 99.9%).

@@ -110,6 +110,7 @@ def test_a_table_never_falls(made: Knots) -> None:
     assert made(made.at[-1]) == max(made.y)
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(1, 400), st.integers(0, 3000))
 def test_more_context_or_one_more_sequence_of_the_mean_length_is_never_cheaper(
     cost: Table, decodes: int, mean: int

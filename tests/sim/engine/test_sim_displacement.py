@@ -120,6 +120,16 @@ def test_who_was_driven_out_with_a_token_in_flight_waits_for_it_before_it_drives
     assert [(event.time, event.who) for event in happenings(log, "preempted")] == [(5, "a"), (6, "b")]
 
 
+@pytest.mark.parametrize("macro", [True, False])
+def test_who_runs_and_becomes_overdue_may_leave_its_place_as_the_victim_to_another(macro):
+    # a has the most to come, and its pages do not make room for c. From 141 on a is overdue and stays; b's pages do.
+    requests = [job("a", 250, arrival=40), job("b", 120, 150, arrival=50), job("c", 5, 200, arrival=60)]
+    order = build("max_wait", {"order": {"srpt": {"preemptive": True}}, "max_wait": 100}, 0)
+    log = run(requests, engine(2, pages=350, page_size=1, order=order), macro=macro)
+    entered, driven_out = entry_of_c(log)
+    assert (entered, driven_out[0]) == (141, (141, "b"))
+
+
 class Checked(Scheduler):
     """A scheduler that looks at its own plans: each that is driven out makes room for who is admitted next."""
 
@@ -180,6 +190,7 @@ def workloads(draw):
     return requests
 
 
+@pytest.mark.slow
 @given(
     requests=workloads(),
     slots=st.sampled_from([2, 2, 3, 4]),

@@ -128,6 +128,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
     )
 
 
+@pytest.mark.slow
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = scenario.run(macro=True), scenario.run(macro=False)
@@ -141,6 +142,7 @@ def test_macro_steps_change_nothing(scenario):
     assert steps_frame(fast).equals(steps_frame(slow))
 
 
+@pytest.mark.slow
 @given(scenarios())
 def test_every_account_adds_up(scenario):
     log = scenario.run()

@@ -317,6 +317,7 @@ def test_progress(scenario):
     assert (frame.tokens <= scenario.budget).all()
 
 
+@pytest.mark.slow
 @given(scenarios())
 def test_slots_hold_one_sequence_at_a_time(scenario):
     log = scenario.run()

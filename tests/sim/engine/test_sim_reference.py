@@ -1,5 +1,6 @@
 """The scheduler against a naive simulator written from the description: the same decisions in every step."""
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_reference import Engine, Prices, reference
@@ -79,6 +80,7 @@ def affine(chosen):
     )
 
 
+@pytest.mark.slow
 @given(scenarios(), st.booleans())
 def test_every_decision_is_that_of_the_naive_simulator(scenario, macro):
     requests, chosen, costs = scenario

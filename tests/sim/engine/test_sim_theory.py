@@ -99,6 +99,7 @@ def one_slot(order=None):
     return engine(slots=1, order=order)
 
 
+@pytest.mark.slow
 def test_m_m_1():
     # Geometric service of mean m: E[S^2] = (2 - p) / p^2 with p = 1 / m.
     mean, load = 20, 0.5
@@ -114,6 +115,7 @@ def test_m_m_1():
     assert theory == pytest.approx(load / (1 / mean - load / mean), rel=1 / mean)
 
 
+@pytest.mark.slow
 def test_m_d_1():
     # Half the wait of M/M/1.
     output, load = 10, 0.6
@@ -127,6 +129,7 @@ def test_m_d_1():
     assert_covers(waits, load * output / (2 * (1 - load)))
 
 
+@pytest.mark.slow
 def test_m_g_1():
     # Mostly short, now and then long: the squared coefficient of variation is 3.24.
     law = {5: 0.9, 55: 0.1}
@@ -142,6 +145,7 @@ def test_m_g_1():
     assert_covers(sojourns, first + pollaczek_khinchine(load, first, second))
 
 
+@pytest.mark.slow
 def test_shortest_job_first():
     """Cobham: class k waits lambda E[S^2] / 2 / ((1 - s_below) (1 - s_below - s_k)), s the loads in order of size."""
     law = {2: 0.5, 10: 0.3, 40: 0.2}
@@ -208,6 +212,7 @@ def test_the_chain_of_a_single_server_is_pollaczek_khinchine():
     assert batch_chain(load / mean, 1 / mean, 1, lambda n: 1, 120) == pytest.approx(theory, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_m_m_4():
     # Four slots at unit cost, geometric outputs. Erlang C knows no steps: it is met from above, within one.
     mean, load = 40, 0.6
@@ -226,6 +231,7 @@ SHARED = Affine(per_sequence=STEP, per_prefill_token=STEP)
 """A step lasts one unit for each sequence in the batch: each gets 1 / n of the engine."""
 
 
+@pytest.mark.slow
 def test_processor_sharing():
     # Unlimited slots. M/M/1-PS with geometric outputs: the chain in which a step lasts n units is exact.
     mean, load = 30, 0.6
@@ -239,6 +245,7 @@ def test_processor_sharing():
     assert_covers(sojourns, mean / (1 - load), allowed=(1 + load) / (1 - load))
 
 
+@pytest.mark.slow
 def test_processor_sharing_does_not_care_about_the_law():
     # The mean is E[S] / (1 - rho) whatever the law, and the stretch is the same for every size.
     law = {20: 0.8, 220: 0.2}
@@ -261,6 +268,7 @@ def test_processor_sharing_does_not_care_about_the_law():
         assert_covers(samples, output / (1 - load), allowed)
 
 
+@pytest.mark.slow
 def test_m_g_infinity():
     # Unlimited slots at unit cost. All whose arrival and last step enclose a boundary are in the batch: their number
     # is Poisson with mean lambda E[S], exactly, whatever the law. The sojourn adds the rest of the step one comes in.

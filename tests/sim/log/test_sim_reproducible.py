@@ -15,8 +15,8 @@ MANY_RUNS = """
 from random import Random
 from sim_stories import engine, run, static_engine
 from policies.registry import build
-from sim.cost import Affine, Roofline
-from sim.policy import Reserve
+from sim.cost.forms import Affine, Roofline
+from sim.policy.base import Reserve
 from sim.request import Request
 
 cost = Roofline(weight_pass=1e4, per_token=50.5, per_context_token=0.37, per_sequence=9.9, host=801.5)
@@ -44,7 +44,7 @@ def digests(hash_seed):
         env={
             **os.environ,
             "PYTHONHASHSEED": hash_seed,
-            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))),
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support"))),
         },
         check=True,
         capture_output=True,

@@ -109,6 +109,7 @@ def test_replicas_do_not_cut_each_others_runs():
     assert steps_per_run(8) == pytest.approx(steps_per_run(1), rel=0.2)
 
 
+@pytest.mark.slow
 def test_two_replicas_by_lot_at_twice_the_load_wait_like_one_and_state_helps():
     seeds = range(16)
 

@@ -136,12 +136,13 @@ def test_out_holds_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert json.loads((out / "summary.json").read_text()) == found
     assert len(pd.read_parquet(out / "requests.parquet")) == 8
     assert len(pd.read_parquet(out / "steps.parquet")) == 120
-    assert slotstep.load(out / "scenario.yaml") == slotstep.load(STATIC)
+    assert slotstep.resolved(slotstep.load(out / "scenario.yaml")) == slotstep.resolved(slotstep.load(STATIC))
     assert len(list(out.glob("*.png"))) >= 3
     assert not list(out.glob(".*"))
     assert answer(capsys, "run", out / "scenario.yaml") == found
 
 
+@pytest.mark.slow
 def test_out_of_a_comparison_holds_each_run_and_pictures_of_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,7 +199,9 @@ def test_text_in_a_trace_is_named_with_its_row_and_leaves_nothing(
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
     command: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slotstep.runs.build.simulate_cluster", lambda *_, **__: pytest.fail("the run has started"))
+    monkeypatch.setattr(
+        "slotstep.runs.simulation.simulate_cluster", lambda *_, **__: pytest.fail("the run has started")
+    )
     file = tmp_path / "file"
     file.write_text("not a folder")
     found = complaint(capsys, *command, STATIC, "--out", file / "out")
@@ -229,11 +232,12 @@ def test_a_fault_of_our_own_is_not_passed_off_as_bad_input(monkeypatch: pytest.M
     def broken(*_: object, **__: object) -> None:
         raise ValueError("a fault of our own")
 
-    monkeypatch.setattr("slotstep.runs.build.simulate_cluster", broken)
+    monkeypatch.setattr("slotstep.runs.simulation.simulate_cluster", broken)
     with pytest.raises(ValueError, match="a fault of our own"):
         app.main(["run", str(STATIC)])
 
 
+@pytest.mark.slow
 def test_a_run_and_a_mistake_from_a_shell() -> None:
     good = subprocess.run([*COMMAND, "run", STATIC, "--json"], capture_output=True, text=True, check=False)
     assert (good.returncode, good.stderr) == (0, "")
@@ -243,6 +247,7 @@ def test_a_run_and_a_mistake_from_a_shell() -> None:
     assert bad.stderr == "error: absent.yaml: no such file\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [["--json"], []])
 def test_a_reader_that_leaves_early_is_no_error(how: list[str]) -> None:
     process = subprocess.Popen([*COMMAND, "run", STATIC, *how], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -257,7 +262,7 @@ def test_a_reader_that_leaves_early_is_no_error(how: list[str]) -> None:
 def test_help_and_version_import_nothing_heavy() -> None:
     script = """
 import sys
-from slotstep.cli import main
+from slotstep.cli.app import main
 for arguments in (["--help"], ["--version"]):
     try:
         main(arguments)

@@ -15,7 +15,8 @@ from calibrate.profiles.profile import profile, read
 from calibrate.validate.compare import in_flight_at
 from sim.cost.forms import Roofline
 from slotstep.cli.app import main
-from slotstep.cli.calibrate.fits import shape_prior
+from slotstep.cli.calibrate.from_log import shape_prior
+from slotstep.validation.measured_runs import logs_beside
 from traces.errors import BadInput
 
 ABOUT = [f"--about={each}" for each in ("device=H100", "model=small", "dtype=bfloat16", "tensor_parallel=1")]
@@ -60,7 +61,7 @@ def test_a_step_log_becomes_a_profile_that_a_scenario_can_name(
     assert made.content["curve"]["roofline"]["weight_pass"] == pytest.approx(1e7, rel=0.02)
     assert made.content["range"]["tokens"] > 200
     mapping = {"workload": {"requests": [{"prompt": 100, "output": 2}]}, "cost": {"profile": "mine.yaml"}}
-    found = slotstep.parse(mapping, folder=tmp_path).run()
+    found = slotstep.run(slotstep.parse(mapping, folder=tmp_path))
     assert found.summary["profile"]["sha256"] == made.sha256
     assert found.summary["e2e_s"]["max"] == pytest.approx(2 * 11e-3, rel=0.01)
 
@@ -75,7 +76,7 @@ def test_a_step_log_of_a_cpu_becomes_a_sum(steps: Path, tmp_path: Path) -> None:
     assert curve["per_prefill_token"] == pytest.approx(5e5, rel=1e-3)
     mapping = {"workload": {"requests": [{"prompt": 100, "output": 2}]}, "cost": {"profile": "cpu.yaml"}}
     # A prompt of 100, then one decode.
-    found = slotstep.parse(mapping, folder=tmp_path).run()
+    found = slotstep.run(slotstep.parse(mapping, folder=tmp_path))
     assert found.summary["e2e_s"]["max"] == pytest.approx(70e-3 + 20.3e-3, rel=1e-3)
 
 
@@ -143,7 +144,7 @@ def logs(tmp_path: Path) -> list[Path]:
                 "roofline": {"host": "1ms", "weight_pass": "10ms", "per_token": "40us", "per_context_token": "50ns"}
             },
         }
-        made = slotstep.parse(mapping).run().requests
+        made = slotstep.run(slotstep.parse(mapping)).requests
         arrival = (made["queued_ns"] - 3_000_000) // 1000
         frame = pd.DataFrame(
             {
@@ -162,6 +163,7 @@ def logs(tmp_path: Path) -> list[Path]:
     return files
 
 
+@pytest.mark.slow
 def test_measured_runs_become_a_profile_and_one_kept_back_is_predicted(
     logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +180,7 @@ def test_measured_runs_become_a_profile_and_one_kept_back_is_predicted(
     assert made.content["source"] == "measured runs light"
 
 
+@pytest.mark.slow
 def test_a_known_model_and_device_are_where_a_fit_starts_and_what_it_cannot_leave(
     logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +194,7 @@ def test_a_known_model_and_device_are_where_a_fit_starts_and_what_it_cannot_leav
     assert found["cost"]["weight_pass"] + found["cost"]["host"] == pytest.approx(11e6, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_run_and_the_same_again_are_one_setting_and_their_difference_is_noise(
     logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,6 +211,7 @@ def test_a_run_and_the_same_again_are_one_setting_and_their_difference_is_noise(
     assert low < 10e6 < 12e6 < high
 
 
+@pytest.mark.slow
 def test_steps_that_were_logged_are_recommended_before_requests_are_fitted(
     logs: list[Path], steps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,6 +219,20 @@ def test_steps_that_were_logged_are_recommended_before_requests_are_fitted(
     assert slotstep_exits(*arguments) == 0
     first = capsys.readouterr().err.splitlines()[0]
     assert first == f"{steps} is a log of steps: fit it first, slotstep calibrate from-steps {steps}"
+
+
+def test_logs_of_steps_are_known_by_their_content(steps: Path, tmp_path: Path) -> None:
+    pd.read_csv(steps).to_parquet(tmp_path / "steps.parquet")
+    line = {"type": "step", "scheduled": {"a": 1}, "computed_before": {"a": 3}, "t_sched0": 1.0, "t_upd": 1.5}
+    (tmp_path / "engine.jsonl").write_text(json.dumps(line) + "\n")
+    pd.DataFrame({"decodes": [1]}).to_csv(tmp_path / "other.csv", index=False)
+    pd.DataFrame({"decodes": [1]}).to_parquet(tmp_path / "other.parquet")
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "requests.jsonl").write_text('{"prompt": 3, "scheduled": {}}\n')
+    (tmp_path / "folder.csv").mkdir()
+    found = logs_beside([tmp_path / "requests.jsonl"])
+    assert [file.name for file in found] == ["engine.jsonl", "steps.csv", "steps.parquet"]
+    assert steps not in logs_beside([steps])
 
 
 def test_what_is_no_number_of_devices_is_no_place_to_start() -> None:
@@ -224,6 +243,7 @@ def test_what_is_no_number_of_devices_is_no_place_to_start() -> None:
         shape_prior({**of, "tensor_parallel": 1})
 
 
+@pytest.mark.slow
 def test_only_the_host_is_fitted_beside_the_scenarios_other_terms(
     logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,6 +294,7 @@ def test_a_file_without_measurements_and_one_given_twice_are_refused(
         assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_is_held_against_what_made_it_and_meets_it(
     logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

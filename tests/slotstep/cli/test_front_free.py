@@ -17,7 +17,7 @@ from calibrate.profiles.profile import named, read, shipped
 from calibrate.profiles.schema import coefficients, curve
 from sim.cost.forms import Affine, Curve, Roofline
 from slotstep.cli.app import main
-from slotstep.runs import build
+from slotstep.runs import costs
 from slotstep.validation import measured_runs
 
 ENGINE = {"slots": 16, "token_budget": 512}
@@ -43,7 +43,7 @@ def measure(folder: Path, cost: dict[str, Any]) -> Path:
     """A measured run, written of a simulation at this cost; beside it the scenario, with a host of a third of it."""
     law = {"requests": 40, "arrivals": {"gamma": {"rate": 4, "cv": 0.2}}, "output": {"fixed": 6}}
     workload = {"synthetic": {**law, "prompt": {"uniform": {"minimum": 50, "maximum": 400}}}}
-    made = slotstep.parse({"workload": workload, "engine": ENGINE, "cost": cost}).run().requests
+    made = slotstep.run(slotstep.parse({"workload": workload, "engine": ENGINE, "cost": cost})).requests
     frame = pd.DataFrame(
         {
             "request_id": made["id"],
@@ -67,13 +67,14 @@ def measure(folder: Path, cost: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_host_is_found_beside_terms_of_any_form_and_these_stay(form: str, tmp_path: Path) -> None:
     (run,) = measured_runs.runs([measure(tmp_path, FORMS[form])], tmp_path / "engine.yaml")
-    start = build.cost(run.scenario)
+    start = costs.cost(run.scenario)
     assert isinstance(start, Curve)
-    found = fit([run.cell()], start=start, free=["host"], starts=1, draws=2)
+    found = fit([run.for_fit()], start=start, free=["host"], starts=1, draws=2)
     assert found.cost.host == pytest.approx(3e6, rel=0.03)
     assert replace(found.cost, host=start.host) == start
 
 
+@pytest.mark.slow
 def test_a_table_with_its_host_fitted_is_a_profile_that_says_where_the_rest_is_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,11 +93,11 @@ def test_a_table_with_its_host_fitted_is_a_profile_that_says_where_the_rest_is_f
 def test_terms_that_only_a_sum_has_are_fitted_too(tmp_path: Path) -> None:
     (run,) = measured_runs.runs([measure(tmp_path, FORMS["affine"])], tmp_path / "engine.yaml")
     start = Affine(per_sequence=1e5, host=3e6, base=4e6)
-    found = fit([run.cell()], start=start, free=["per_prefill_token"], starts=1, draws=2)
+    found = fit([run.for_fit()], start=start, free=["per_prefill_token"], starts=1, draws=2)
     assert isinstance(found.cost, Affine)
     assert found.cost.per_prefill_token == pytest.approx(4e4, rel=0.05)
     with pytest.raises(ValueError, match=r"weight_pass is no term; expected some of host, per_context_token,"):
-        fit([run.cell()], start=start, free=["weight_pass"])
+        fit([run.for_fit()], start=start, free=["weight_pass"])
 
 
 @pytest.mark.parametrize("name", shipped())

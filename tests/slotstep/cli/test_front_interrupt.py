@@ -49,6 +49,7 @@ def whole(folder):
     return found
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_leaves_nothing_and_says_so_in_a_line(tmp_path):
     scenario, out = tmp_path / "slow.yaml", tmp_path / "out"
     scenario.write_text(document.dump(SLOW))
@@ -57,6 +58,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_and_says_so_in_a_line(tmp_path
     assert whole(out) == []
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_interrupted_keeps_the_rows_that_ended(tmp_path):
     grid, out = tmp_path / "grid.yaml", tmp_path / "out"
     grid.write_text(document.dump(GRID))

@@ -38,6 +38,7 @@ def command(*words):
     return ended.value.code
 
 
+@pytest.mark.slow
 def test_measure_goes_on_where_it_stopped_and_fit_makes_a_profile(model, tmp_path, capsys):
     out = tmp_path / "run"
     assert command("measure", "--model", model, "--out", out, "--rounds", 1, "--seconds", 0.1, *SMALL) == 0
@@ -97,7 +98,7 @@ def test_a_folder_of_another_measurement_is_refused(model, tmp_path, capsys):
     [
         (["--model", "tinny"], "did you mean tiny?"),
         (["--model", "tiny", "--memory-fraction", "0.0001"], "room for"),
-        (["--model", "tiny", "--longest", "100000"], "longest is 100000"),
+        (["--model", "tiny", "--longest", "100000"], "max_model_len is 100000"),
         (["--model", "tiny", "--device", "cuda"], "no CUDA GPU"),
         (["--model", "tiny", "--attention", "flashinfer", "--device", "cpu"], "flashinfer"),
     ],

@@ -11,7 +11,7 @@ import yaml
 import slotstep
 from sim.request import SECOND
 from slotstep.cli import app
-from slotstep.runs import build
+from slotstep.runs.workload import requests as requests_of
 from traces import BadInput, load
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
@@ -53,7 +53,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str
 
 
 def requests(workload: dict[str, object], folder: Path, seed: int = 0):  # type: ignore[no-untyped-def]
-    return build.requests(slotstep.parse({"workload": workload, "seed": seed, **REST}, folder=folder))
+    return requests_of(slotstep.parse({"workload": workload, "seed": seed, **REST}, folder=folder))
 
 
 def test_info_in_words_says_what_was_read_on_standard_error(azure: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,6 +78,7 @@ def test_info_takes_columns_of_any_table(tmp_path: Path, capsys: pytest.CaptureF
     assert json.loads(out)["span_s"] == 2
 
 
+@pytest.mark.slow
 def test_a_fitted_workload_is_a_scenarios(azure: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = printed(capsys, "fit", azure)
     assert "rate /s" in err
@@ -87,7 +88,7 @@ def test_a_fitted_workload_is_a_scenarios(azure: Path, tmp_path: Path, capsys: p
     (piece,) = scenario["workload"]["synthetic"]["arrivals"]["piecewise"]["pieces"]
     assert piece["lasts"] == "3.500000001s"
     (tmp_path / "fitted.yaml").write_text(out + "cost: {unit: 1ms}\n")
-    assert len(build.requests(slotstep.load(tmp_path / "fitted.yaml"))) == 4
+    assert len(requests_of(slotstep.load(tmp_path / "fitted.yaml"))) == 4
 
 
 def test_convert_says_what_is_lost(azure: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +109,7 @@ def test_generate_writes_the_requests_that_a_run_sends(tmp_path: Path, capsys: p
     law = "{requests: 50, arrivals: {poisson: {rate: 2}}, output: 9, sessions: {turns: 3, think: 2s}}"
     scenario.write_text(f"workload: {{synthetic: {law}}}\ncost: {{unit: 1ms}}\n")
     printed(capsys, "generate", scenario, tmp_path / "x.parquet", "--set", "workload.first=20")
-    sent = build.requests(slotstep.load(scenario, ["workload.first=20"]))
+    sent = requests_of(slotstep.load(scenario, ["workload.first=20"]))
     assert load(tmp_path / "x.parquet").requests() == sent
     assert requests({"trace": {"slotstep": "x.parquet"}}, tmp_path) == sent
     assert requests({"trace": {"auto": "x.parquet"}}, tmp_path) == sent
@@ -183,9 +184,9 @@ def test_merged_workloads_are_tenants_with_streams_of_their_own(azure: Path) -> 
 def test_a_merge_survives_being_written_out(azure: Path) -> None:
     parts = {"a": {"trace": {"azure": azure.name}}, "b": {"requests": [{"output": 3}]}}
     first = slotstep.parse({"workload": {"merge": parts, "transforms": [{"first": 3}]}, **REST}, folder=azure.parent)
-    again = slotstep.parse(first.resolved())
-    assert again == first
-    assert build.requests(again) == build.requests(first)
+    again = slotstep.parse(slotstep.resolved(first))
+    assert slotstep.resolved(again) == slotstep.resolved(first)
+    assert requests_of(again) == requests_of(first)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_what_a_reader_leaves_out_is_said(tmp_path: Path, capsys: pytest.Capture
     rows = ["TIMESTAMP,ContextTokens,GeneratedTokens", *(f"2023-11-16 18:15:4{n}.0000000,{n},5" for n in range(3))]
     (tmp_path / "azure.csv").write_text("\r\n".join(rows))
     workload = {"trace": {"azure": "azure.csv"}}
-    result = slotstep.parse({"workload": workload, **REST}, folder=tmp_path).run()
+    result = slotstep.run(slotstep.parse({"workload": workload, **REST}, folder=tmp_path))
     assert result.summary["requests"]["injected"] == 2
     assert result.remarks[1:] == ("dropped 1: ContextTokens is 0",)
     assert result.summary["remarks"] == list(result.remarks)

@@ -11,15 +11,17 @@ import pytest
 from repository import ROOT
 
 import slotstep
-from reports.figures.files import write
-from reports.text.capacity import capacity_figure
+from reports.figures.capacity import capacity_figure
+from reports.figures.png import write_png
 from slotstep.cli.app import main
 from slotstep.experiments.capacity import search
-from slotstep.experiments.capacity.answer import Question, find, transformed, variants
+from slotstep.experiments.capacity.answer import find
 from slotstep.experiments.capacity.content import content_of
 from slotstep.experiments.capacity.judge import judge
 from slotstep.experiments.capacity.objective import Objective, parse
+from slotstep.experiments.capacity.question import Question, variants
 from slotstep.experiments.capacity.trial import Measured, Trial, attempt
+from slotstep.runs.resolution import with_transforms
 from traces.errors import BadInput
 
 EXAMPLES = ROOT / "examples"
@@ -118,14 +120,16 @@ def test_a_queue_that_grows_in_every_run_is_a_miss_and_in_some_the_majority_deci
 
 
 def test_a_request_that_never_got_a_token_is_late() -> None:
-    settings = slotstep.parse(
-        {
-            "workload": {"requests": [{"output": 10}] * 4},
-            "engine": {"slots": 1},
-            "cost": {"unit": "1ms"},
-            "limits": {"queue": 1},
-        }
-    ).resolved()
+    settings = slotstep.resolved(
+        slotstep.parse(
+            {
+                "workload": {"requests": [{"output": 10}] * 4},
+                "engine": {"slots": 1},
+                "cost": {"unit": "1ms"},
+                "limits": {"queue": 1},
+            }
+        )
+    )
     # All come at once: one runs, one waits, two are turned away.
     found = attempt(settings, 0, [parse("p50 ttft < 1h"), parse("mean ttft < 1h"), parse("p99 itl < 1ms")])
     assert found.summary["requests"]["rejected"] == 3
@@ -138,10 +142,13 @@ def test_transforms_come_after_what_is_done_already() -> None:
     rate = [{"rate": 5.0}]
     keys = {"trace": {"azure": "x"}, "between": ["0s", "1s"], "first": 10, "scale_rate": 2.0}
     steps = [{"between": ["0s", "1s"]}, {"first": 10}, {"scale_rate": 2.0}, {"rate": 5.0}]
-    assert transformed(keys, rate) == {"trace": {"azure": "x"}, "transforms": steps}
+    assert with_transforms(keys, rate) == {"trace": {"azure": "x"}, "transforms": steps}
     listed = {"trace": {"azure": "x"}, "transforms": ["shuffle_lengths"], "scale_rate": 1.0}
-    assert transformed(listed, rate) == {"trace": {"azure": "x"}, "transforms": ["shuffle_lengths", {"rate": 5.0}]}
-    assert transformed(keys, []) == keys
+    assert with_transforms(listed, rate) == {
+        "trace": {"azure": "x"},
+        "transforms": ["shuffle_lengths", {"rate": 5.0}],
+    }
+    assert with_transforms(keys, []) == keys
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +158,7 @@ def limit() -> dict[str, Any]:
     return content_of(question, *find(question))
 
 
+@pytest.mark.slow
 def test_the_limit_of_an_engine_is_found_within_two_percent(limit: dict[str, Any]) -> None:
     (answer,) = limit["answers"]
     assert answer["at"] == pytest.approx(THEORY, rel=0.02)
@@ -173,7 +181,7 @@ def test_the_curve_rises_to_the_knee_and_the_cost_follows_from_the_price(limit: 
 
 def test_the_figure_and_the_object_are_written(limit: dict[str, Any], tmp_path: Path) -> None:
     json.dumps(limit, allow_nan=False)
-    (picture,) = write({"capacity": capacity_figure(limit)}, tmp_path)
+    (picture,) = write_png({"capacity": capacity_figure(limit)}, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -190,6 +198,7 @@ def test_so_many_replicas_as_the_load_needs(load: float, needed: int) -> None:
     assert answer.knee.at == needed
 
 
+@pytest.mark.slow
 def test_the_best_slots_are_those_that_bear_most() -> None:
     # B / (a + b B) grows with B.
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=150"])
@@ -204,9 +213,10 @@ def test_the_best_slots_are_those_that_bear_most() -> None:
 GROUPS = {"replicas": [{"engine": {"pages": 50000}}, {"engine": {"slots": 2, "token_budget": 64}}]}
 
 
+@pytest.mark.slow
 def test_slots_and_budgets_are_those_of_every_replica() -> None:
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=150"])
-    apart = slotstep.parse({**scenario.resolved(), "cluster": GROUPS})
+    apart = slotstep.parse({**slotstep.resolved(scenario), "cluster": GROUPS})
     (own,) = variants(Question(apart))
     assert (own.slots, own.budget) == (None, None)
     asked = variants(Question(apart, slots=(1, 8), budgets=(32, 512)))
@@ -225,12 +235,12 @@ def test_slots_and_budgets_are_those_of_every_replica() -> None:
 def test_the_slots_that_are_tried_are_those_around_what_replicas_have() -> None:
     scenario = slotstep.load(LIMIT)
     alike = {"replicas": [{"count": 2, "engine": {"slots": 4}}]}
-    found = variants(Question(slotstep.parse({**scenario.resolved(), "cluster": alike}), find="slots"))
+    found = variants(Question(slotstep.parse({**slotstep.resolved(scenario), "cluster": alike}), find="slots"))
     assert [each.slots for each in found] == [1, 2, 4, 8, 16]
 
 
 def test_a_profile_is_that_of_every_replica_and_pages_that_fit_are_counted_anew() -> None:
-    settings = slotstep.load(LIMIT).resolved()
+    settings = slotstep.resolved(slotstep.load(LIMIT))
     settings |= {"cost": {"profile": "h100-llama-3.1-8b"}, "engine": {"fit": 0.9, "slots": 8}}
     settings["cluster"] = {"replicas": [{"cost": {"unit": "1ms"}, "engine": {"pages": 100}}, {}]}
     (other,) = variants(Question(slotstep.parse(settings), profiles=("h200-llama-3.1-8b",), slots=(512,)))
@@ -245,12 +255,13 @@ def test_a_profile_is_that_of_every_replica_and_pages_that_fit_are_counted_anew(
 
 
 def test_a_price_is_paid_for_the_gpus_of_every_replica() -> None:
-    settings = slotstep.load(LIMIT, ["workload.synthetic.requests=20"]).resolved()
+    settings = slotstep.resolved(slotstep.load(LIMIT, ["workload.synthetic.requests=20"]))
     two = {"cost": {"profile": "rtxpro6000-qwen3-32b-tp2"}}
     settings["cluster"] = {"replicas": [{"count": 3}, {"count": 2, **two}]}
     assert attempt(settings, 0, []).devices == 3 + 2 * 2
 
 
+@pytest.mark.slow
 def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> None:
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.output={lognormal: {mean: 20, cv: 2}}"])
     slo = (parse("p90 wait < 20ms"),)
@@ -260,6 +271,7 @@ def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> N
     assert fcfs["binding"] == "p90 wait < 20ms"
 
 
+@pytest.mark.slow
 def test_a_trace_is_resampled_and_the_answer_is_the_same_again(tmp_path: Path) -> None:
     lines = [f"2023-11-16 18:{15 + n // 60:02}:{n % 60:02}.5000000,{50 + n % 7},{10 + n % 30}" for n in range(240)]
     trace = tmp_path / "trace.csv"

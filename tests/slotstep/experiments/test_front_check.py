@@ -17,7 +17,7 @@ from repository import ROOT
 
 from reports.text import checks
 from slotstep.cli import app
-from slotstep.experiments import baseline
+from slotstep.experiments import checks as baselines
 from slotstep.experiments.metric_path import metric
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -177,16 +177,16 @@ def test_one_check_alone_and_what_a_setting_would_change(checked: Callable[..., 
 
 
 def test_tolerances_are_amounts_or_shares() -> None:
-    assert baseline.tolerance("2%").allows(-100, -102)
-    assert not baseline.tolerance("2%").allows(100, 102.1)
-    assert baseline.tolerance(0.5).allows(0, 0.5)
-    assert not baseline.tolerance("0").allows(1, 1 + 1e-12)
+    assert baselines.tolerance("2%").allows(-100, -102)
+    assert not baselines.tolerance("2%").allows(100, 102.1)
+    assert baselines.tolerance(0.5).allows(0, 0.5)
+    assert not baselines.tolerance("0").allows(1, 1 + 1e-12)
 
 
 @pytest.mark.parametrize("value", [0.1 + 0.2, 1e-7, 5, 0, None, "12e4", "no", "# x"])
 def test_a_recorded_value_reads_back_as_it_was(value: float | str | None) -> None:
     text = "checks: {a: {scenario: s.yaml, metrics: {m: , n: {value: 7, within: 1}}}}"
-    changed = baseline.recorded(text, [("a", "m", value), ("a", "n", 8)])
+    changed = baselines.recorded(text, [("a", "m", value), ("a", "n", 8)])
     found = document.parse(changed)["checks"]["a"]["metrics"]
     assert found == {"m": value, "n": {"value": 8, "within": 1}}
 
@@ -240,6 +240,7 @@ def test_a_metric_is_found_by_its_name_even_if_a_tenant_has_dots() -> None:
         metric(summary, "replicas.0.step")
 
 
+@pytest.mark.slow
 def test_a_pytest_that_never_runs_a_scenario_pays_nothing_for_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text(
         textwrap.dedent("""
@@ -269,6 +270,7 @@ def test_xml_holds_whatever_a_check_is_called() -> None:
     assert json.dumps(outcome.differing[0].sentence) == f'"m was {"x" * 16}..., is nothing, allowed: exact"'
 
 
+@pytest.mark.slow
 def test_the_workflow_and_the_test_of_the_documentation_do_what_they_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], slotstep_run: Callable[..., Result]
 ) -> None:
@@ -293,4 +295,4 @@ def test_the_workflow_and_the_test_of_the_documentation_do_what_they_say(
     names["test_the_batch_stays_full"](slotstep_run)
     sample = next(document.parse(block) for block in blocks if "chat under fair" in block)
     (tmp_path / "sample.yaml").write_text(document.dump(sample))
-    assert baseline.read(tmp_path / "sample.yaml").checks["chat under fair"].metrics["ttft_s.p99"].within is not None
+    assert baselines.read(tmp_path / "sample.yaml").checks["chat under fair"].metrics["ttft_s.p99"].within is not None

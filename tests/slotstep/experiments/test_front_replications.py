@@ -11,7 +11,7 @@ from repository import ROOT
 
 import slotstep
 from reports.statistics.replications import METRICS
-from reports.text.replicated import replicated_json
+from reports.text.replications import replications_json
 from slotstep.cli.app import main
 from slotstep.experiments.replications import replicate
 from traces.errors import BadInput
@@ -54,7 +54,7 @@ def test_a_seed_of_it_is_that_run() -> None:
     scenario = slotstep.parse({**BUSY, "seed": 7})
     found = replicate(scenario, ["fcfs"], seeds=3, jobs=1)
     assert found.seeds == (7, 8, 9)
-    second = slotstep.parse({**BUSY, "seed": 8}).run()
+    second = slotstep.run(slotstep.parse({**BUSY, "seed": 8}))
     for metric in METRICS:
         if metric.latency:
             mine = metric.of_run(found.runs["fcfs"][1])
@@ -63,11 +63,11 @@ def test_a_seed_of_it_is_that_run() -> None:
 
 def test_an_unstable_policy_is_called_so_wherever_its_numbers_are(capsys: pytest.CaptureFixture[str]) -> None:
     scenario = slotstep.parse({**BUSY, "workload": {"synthetic": {**BUSY["workload"]["synthetic"], "output": 60}}})
-    content = replicated_json(replicate(scenario, ["fcfs"], seeds=2, jobs=1))
+    content = replications_json(replicate(scenario, ["fcfs"], seeds=2, jobs=1))
     assert content["policies"]["fcfs"]["unstable_runs"] == 2
-    assert scenario.run().summary["queue_grows"] is True
+    assert slotstep.run(scenario).summary["queue_grows"] is True
     calm = {"synthetic": {**BUSY["workload"]["synthetic"], "output": 10}}
-    assert slotstep.parse({**BUSY, "workload": calm}).run().summary["queue_grows"] is False
+    assert slotstep.run(slotstep.parse({**BUSY, "workload": calm})).summary["queue_grows"] is False
     with pytest.raises(SystemExit):
         main(
             [
@@ -84,14 +84,14 @@ def test_an_unstable_policy_is_called_so_wherever_its_numbers_are(capsys: pytest
 
 def test_a_closed_loop_has_no_queue_that_could_grow() -> None:
     closed = slotstep.parse({**BUSY, "clients": {"closed": {"clients": 50}}})
-    assert closed.run().summary["queue_grows"] is None
+    assert slotstep.run(closed).summary["queue_grows"] is None
 
 
 def test_a_way_to_the_engine_is_no_wait_at_the_client() -> None:
     calm = {"synthetic": {**BUSY["workload"]["synthetic"], "output": 10}}
     delayed = slotstep.parse({**BUSY, "workload": calm, "clients": {"delay": "1s"}})
-    assert delayed.run().summary["queue_grows"] is False
-    windowed = slotstep.parse({**BUSY, "clients": {"window": 1}}).run()
+    assert slotstep.run(delayed).summary["queue_grows"] is False
+    windowed = slotstep.run(slotstep.parse({**BUSY, "clients": {"window": 1}}))
     assert windowed.summary["wait_s"]["max"] == 0
     assert windowed.summary["queue_grows"] is True
 
@@ -102,7 +102,7 @@ def test_requests_that_never_end_are_counted_and_make_percentiles_unbounded() ->
     missing, n = found.censored("fcfs")
     assert n == 900
     assert missing > 9
-    content = replicated_json(found)["policies"]["fcfs"]
+    content = replications_json(found)["policies"]["fcfs"]
     assert content["metrics"]["e2e_s_p99"] == {"value": None, "low": None, "high": None, "n": 900}
     assert content["metrics"]["e2e_s_mean"]["value"] > 0
 

@@ -11,15 +11,18 @@ from scipy.stats import binom
 
 import slotstep
 from benchmarks.stability import LIMIT, scenario, share
-from slotstep.experiments.capacity.answer import Question, find
+from slotstep.experiments.capacity.answer import find
+from slotstep.experiments.capacity.question import Question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pools", [1, 2])
 def test_at_most_one_in_twenty_stable_runs_is_said_to_grow(pools: int) -> None:
     grown, _, _ = share(pools, 300, 0.9, seeds=40)
     assert grown <= binom.ppf(0.99, 40, 0.05)
 
 
+@pytest.mark.slow
 def test_growth_is_found_in_nineteen_of_twenty_runs_at_one_twentieth_too_much() -> None:
     grown, _, _ = share(1, 3000, 1.05, seeds=12)
     assert grown >= binom.ppf(0.01, 12, 0.95)
@@ -30,19 +33,20 @@ def test_time_in_an_earlier_pool_is_no_wait_at_the_client() -> None:
     settings = scenario(2, 300, 0.5)
     settings["workload"]["synthetic"]["prompt"] = {"lognormal": {"mean": 2048, "cv": 1}}
     settings["cluster"]["prefill"] = {"replicas": [{"count": 16, "engine": {"slots": 1}}], "router": "least_requests"}
-    assert [slotstep.parse({**settings, "seed": seed}).run().queue_grows for seed in range(8)] == [False] * 8
+    assert [slotstep.run(slotstep.parse({**settings, "seed": seed})).queue_grows for seed in range(8)] == [False] * 8
 
 
 def test_an_overloaded_pool_is_found_behind_and_before_one_that_is_not() -> None:
     before = scenario(2, 600, 1.2)
-    assert slotstep.parse(before).run().queue_grows is True
+    assert slotstep.run(slotstep.parse(before)).queue_grows is True
     before["cluster"]["decode"] = {"replicas": 2, "router": "least_requests"}
-    assert slotstep.parse(before).run().queue_grows is True
+    assert slotstep.run(slotstep.parse(before)).queue_grows is True
     behind = scenario(2, 600, 1.2)
     behind["cluster"]["prefill"] = {"replicas": [{"count": 2, "engine": {"slots": 1}}], "router": "least_requests"}
-    assert slotstep.parse(behind).run().queue_grows is True
+    assert slotstep.run(slotstep.parse(behind)).queue_grows is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pools", [1, 2])
 def test_capacity_finds_the_limit_of_one_pool_and_of_two(pools: int) -> None:
     # The runs are short: how far a queue of so few requests grows by luck widens the bracket.

@@ -30,6 +30,7 @@ def table(name: str, folder: Path, seeds: int = 1, **grid_changes: Any) -> Any:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in studies.STUDIES if name != "tail"])
 def test_a_study_draws_and_says_what_it_found(name: str, tmp_path: Path) -> None:
     study = studies.STUDIES[name]
@@ -49,6 +50,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.slow
 def test_static_batching_falls_with_the_spread_as_theory_says_and_continuous_does_not(tmp_path: Path) -> None:
     frame = table("tail", tmp_path, 2, **{"workload.synthetic.output": LAWS})
     found = tail.occupancies(frame)

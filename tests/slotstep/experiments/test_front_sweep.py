@@ -126,9 +126,9 @@ def test_a_row_says_what_the_run_said(tmp_path: Path) -> None:
     assert (static.slot_steps_bought, static.slot_steps_decode + static.slot_steps_prefill) == (960, 172)
     assert static.occupancy == pytest.approx(172 / 960)
     assert (static.status, static.requests_finished, static.ttft_s_n) == ("ended", 8, 8)
-    summary = slotstep.load(EIGHT["scenario"]).run().summary
+    summary = slotstep.run(slotstep.load(EIGHT["scenario"])).summary
     assert yaml.safe_load(static.summary) == summary
-    again = slotstep.parse(yaml.safe_load(static.settings)).run().summary
+    again = slotstep.run(slotstep.parse(yaml.safe_load(static.settings))).summary
     assert again["log_sha256"] == static.log_sha256
 
 
@@ -174,6 +174,7 @@ def test_rows_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
 MANY = {"scenario": TINY, "grid": {"policy": ["fcfs", "sjf"]}, "seeds": 100}
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     plan = written(tmp_path / "grid.yaml", MANY)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
@@ -188,22 +189,23 @@ def test_a_sweep_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     left = {path: path.stat().st_mtime_ns for path in (cut / "runs").iterdir()}
     assert 60 <= len(left) < 200
     tallies: list[Tally] = []
-    sweep(grid.load(plan), cut, jobs=1, progress=tallies.append)
+    sweep(grid.load_grid(plan), cut, jobs=1, progress=tallies.append)
     assert tallies[-1] == Tally(200, len(left), done=200 - len(left))
     assert {path: path.stat().st_mtime_ns for path in left} == left
-    sweep(grid.load(plan), whole, jobs=1)
+    sweep(grid.load_grid(plan), whole, jobs=1)
     expected = contents(whole)
     assert len(expected) == 201
     # What was half written when the process died lies above, under a name that nothing reads.
     assert {name: content for name, content in contents(cut).items() if name[0] != "."} == expected
-    assert slotstep.sweep(grid.load(plan), cut, jobs=1).table().equals(store.opened(whole).table())
+    assert slotstep.sweep(grid.load_grid(plan), cut, jobs=1).table().equals(store.opened(whole).table())
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     plan = written(tmp_path / "grid.yaml", {**MANY, "seeds": 30})
     shared = [*COMMAND, "sweep", plan, "--out", tmp_path / "shared", "--jobs", "1"]
     both = [subprocess.Popen(shared, stdout=subprocess.DEVNULL) for _ in range(2)]
-    sweep(grid.load(plan), tmp_path / "alone", jobs=1)
+    sweep(grid.load_grid(plan), tmp_path / "alone", jobs=1)
     assert [process.wait() for process in both] == [0, 0]
     assert contents(tmp_path / "shared") == contents(tmp_path / "alone")
 
@@ -231,6 +233,7 @@ def test_a_disk_that_is_full_stops_the_sweep_and_loses_no_run(
     assert tallies[-1] == Tally(5, 3, done=2)
 
 
+@pytest.mark.slow
 def test_a_row_that_does_not_fit_the_disk_is_absent(tmp_path: Path) -> None:
     """The real thing: the system lets no file grow above a kilobyte."""
     plan = written(tmp_path / "grid.yaml", {"scenario": TINY, "seeds": 5})
@@ -249,7 +252,7 @@ def test_a_row_that_does_not_fit_the_disk_is_absent(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_refused_before_any_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work.engine, "run", lambda *_: pytest.fail("a run has started"))
+    monkeypatch.setattr(work, "simulate", lambda *_, **__: pytest.fail("a run has started"))
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(BadInput, match="cannot be written: Not a directory"):
         here({"scenario": TINY}, tmp_path / "file" / "out")
@@ -270,7 +273,7 @@ def test_a_run_is_named_by_the_content_of_its_trace(tmp_path: Path) -> None:
 
     def name_of(file: str, **axes: int) -> str:
         settings = {**TINY, "workload": {"trace": {"azure": str(tmp_path / f"{file}.csv")}}}
-        return identity.name(slotstep.parse(settings).resolved(), axes)
+        return identity.name(slotstep.resolved(slotstep.parse(settings)), axes)
 
     before = name_of("a")
     assert name_of("same") == before
@@ -396,7 +399,7 @@ def on_cluster(script: str, *arguments: object) -> None:
 DASK = """
 import sys
 from distributed import LocalCluster
-from slotstep.cli import main
+from slotstep.cli.app import main
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
         where = ["--backend", "dask", "--address", cluster.scheduler_address]
@@ -404,19 +407,21 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same_bytes_as_this_process(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     plan = written(tmp_path / "grid.yaml", CLUSTER)
-    sweep(grid.load(plan), tmp_path / "here", jobs=1)
+    sweep(grid.load_grid(plan), tmp_path / "here", jobs=1)
     script = tmp_path / "dask_sweep.py"
     script.write_text(DASK)
     on_cluster(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')", plan, tmp_path / "dask")
     assert contents(tmp_path / "dask") == contents(tmp_path / "here")
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_bytes_as_this_one(tmp_path: Path) -> None:
     plan = written(tmp_path / "grid.yaml", CLUSTER)
-    sweep(grid.load(plan), tmp_path / "here", jobs=1)
+    sweep(grid.load_grid(plan), tmp_path / "here", jobs=1)
     found = subprocess.run([*COMMAND, "sweep", plan, "--out", tmp_path / "two", "--jobs", "2"], check=False)
     assert found.returncode == 0
     assert contents(tmp_path / "two") == contents(tmp_path / "here")
@@ -425,7 +430,7 @@ def test_two_processes_give_the_same_bytes_as_this_one(tmp_path: Path) -> None:
 def test_ray_gives_the_same_bytes_as_this_process(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'slotstep[ray]'")
     plan = written(tmp_path / "grid.yaml", CLUSTER)
-    sweep(grid.load(plan), tmp_path / "here", jobs=1)
+    sweep(grid.load_grid(plan), tmp_path / "here", jobs=1)
     how = ["--backend", "ray", "--address", "local", "--jobs", "2"]
     found = subprocess.run([*COMMAND, "sweep", plan, "--out", tmp_path / "ray", *how], check=False)
     assert found.returncode == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import slotstep
-from policies import foreign
+from policies import third_party
 from slotstep.experiments.sweeps import identity
 from traces.errors import BadInput
 
@@ -35,22 +35,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     }.items():
         (tmp_path / name).write_text(text)
     points = [
-        EntryPoint("packed", "pack_of_mine.policy:Mine", foreign.GROUP),
-        EntryPoint("single", "file_of_mine:Mine", foreign.GROUP),
+        EntryPoint("packed", "pack_of_mine.policy:Mine", third_party.GROUP),
+        EntryPoint("single", "file_of_mine:Mine", third_party.GROUP),
     ]
-    monkeypatch.setattr(foreign, "entry_points", lambda group: points)
+    monkeypatch.setattr(third_party, "entry_points", lambda group: points)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     monkeypatch.chdir(tmp_path)
-    foreign.load.cache_clear()
+    third_party.load.cache_clear()
     yield tmp_path
-    foreign.load.cache_clear()
+    third_party.load.cache_clear()
     for name in [name for name in sys.modules if "_of_mine" in name]:
         del sys.modules[name]
 
 
 def name_of(policy: Any) -> str:
     """The name of a run under a policy."""
-    return identity.name(slotstep.parse(TINY | {"policy": policy}).resolved(), {})
+    return identity.name(slotstep.resolved(slotstep.parse(TINY | {"policy": policy})), {})
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def backwards(line):
     return line | turned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_decision_of_the_engine_is_ours_in_whatever_order_it_writes_a_set(data, name):
     case, log = files(data, name)
@@ -191,6 +192,7 @@ BREAKS = {
 SMALL = [name for name in CASES if not name.startswith("vi")] + ["vi_prio_cache", "vi_prio_mem", "vi_prio_seqs2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", BREAKS)
 def test_breaking_any_rule_makes_a_case_fail(data, rule, monkeypatch):
     noticed = []

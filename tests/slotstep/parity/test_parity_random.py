@@ -16,6 +16,7 @@ from slotstep.parity.parity import compare, lines_of
 BATCHES, EACH = 8, 75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_our_scheduler_decides_what_the_rules_say(batch):
     for seed in range(batch * EACH, (batch + 1) * EACH):
@@ -33,6 +34,7 @@ def test_the_example_is_what_the_rules_say():
     assert any(line["hit_tokens"] for line in logged[:-1])
 
 
+@pytest.mark.slow
 def test_the_cases_are_about_something():
     seen = Counter()
     for seed in range(BATCHES * EACH):

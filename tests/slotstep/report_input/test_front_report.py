@@ -14,7 +14,7 @@ import pytest
 import slotstep
 from reports.page.html import LARGEST
 from slotstep.cli import app
-from slotstep.runs import build, result
+from slotstep.runs import result
 
 CHROMIUM = os.environ.get("SLOTSTEP_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
 QUIET = [
@@ -50,7 +50,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(result, "draw", lambda results, folder: [])  # the figures are tested where they are drawn
-        result.save_all(build.compare(scenario, POLICIES), folder)
+        result.save_all(slotstep.compare(scenario, POLICIES), folder)
     return folder
 
 

@@ -184,7 +184,7 @@ def test_a_search_for_capacity_is_its_answers_its_curve_and_the_ledger_at_the_li
     assert story.remarks[-1] == "fcfs, 4 slots: nothing that was looked at meets the objectives."
     shown = page(story, "1")
     assert shown.count('class="level"') == 1
-    assert shown.index("limit: 12 req/s fcfs") < shown.index("Beware") < shown.index("The points looked at")
+    assert shown.index("limit: 12 req/s fcfs") < shown.index("Caveats") < shown.index("The points looked at")
     assert shown.count("<circle") == 4 + 5
     assert "1 of 5 points are not finite and not drawn" in shown
     assert "<b>pages" not in shown

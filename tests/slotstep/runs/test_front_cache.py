@@ -9,7 +9,7 @@ import pytest
 from command_line import code_of, complaint
 
 import slotstep
-from reports.exports.openmetrics import openmetrics
+from reports.exports.openmetrics import exposition
 from slotstep.experiments.sweeps import identity
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -38,7 +38,7 @@ def mapping(requests: list[dict[str, Any]], **engine: Any) -> dict[str, Any]:
 
 def run(requests: list[dict[str, Any]], **engine: Any) -> Result:
     """A run of it."""
-    return slotstep.parse(mapping(requests, **engine)).run()
+    return slotstep.run(slotstep.parse(mapping(requests, **engine)))
 
 
 def hits(result: Result) -> list[int]:
@@ -63,7 +63,8 @@ def test_a_repeated_prompt_is_found_from_its_second_occurrence_on() -> None:
 def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
     requests = [{"id": f"r{place}", "prompt": 160, "output": 160} for place in range(10)]
     engine = {"preset": "vllm", "num_gpu_blocks": 151}
-    result = slotstep.parse({"workload": {"requests": requests}, "engine": engine, "cost": {"unit": "10ms"}}).run()
+    scenario = slotstep.parse({"workload": {"requests": requests}, "engine": engine, "cost": {"unit": "10ms"}})
+    result = slotstep.run(scenario)
     cache = result.summary["cache"]
     assert result.summary["preemptions"] > 0
     assert (cache["queried_tokens"], cache["hit_tokens"], cache["hit_rate"]) == (10 * 160, 0, 0)
@@ -71,7 +72,7 @@ def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
     assert len(resumed) == result.summary["preemptions"]
     assert cache["resumed_hit_tokens"] == sum(resumed) == result.summary["tokens"]["cached"]
     assert cache["resumed_queried_tokens"] >= len(resumed) * 161
-    page = openmetrics([result.log], "m")
+    page = exposition([result.log], "m")
     assert 'vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1600.0' in page
     assert 'vllm:prefix_cache_hits_total{engine="0",model_name="m"} 0.0' in page
 
@@ -211,7 +212,7 @@ def left(path: Path, head: int) -> str:
 
 def found(settings: dict[str, Any]) -> list[int]:
     """Tokens found by the only admission of each replica."""
-    logs = slotstep.parse(settings).run().logs
+    logs = slotstep.run(slotstep.parse(settings)).logs
     return [value for log in logs for _, kind, _, value in log.event_table().tolist() if kind == 2]
 
 
@@ -224,7 +225,7 @@ def test_groups_of_replicas_start_from_caches_of_their_own(tmp_path: Path) -> No
     with pytest.raises(BadInput, match="holds the caches of 1 replicas; 2 start from it"):
         found(pools(one, one))
     again = slotstep.parse(pools(one, two))
-    assert slotstep.parse(again.resolved()).run().summary["cache"]["hit_tokens"] == 96
+    assert slotstep.run(slotstep.parse(slotstep.resolved(again))).summary["cache"]["hit_tokens"] == 96
 
 
 def test_a_cache_that_a_group_names_has_to_be_there_and_to_fit(tmp_path: Path) -> None:
@@ -240,11 +241,11 @@ def test_the_name_of_a_run_depends_on_the_caches_that_its_groups_start_from(tmp_
     names = []
     for head in (1, 2):
         warm = {"engine": {"warm": left(tmp_path / "warm.gz", head)}}
-        names.append(identity.name(slotstep.parse(pools(warm, {})).resolved(), {}))
+        names.append(identity.name(slotstep.resolved(slotstep.parse(pools(warm, {}))), {}))
     assert names[0] != names[1]
 
 
 def test_caches_are_left_where_all_replicas_are_alike_whatever_the_scenario_says_besides() -> None:
     small = {"count": 2, "engine": {"page_size": 8}}
-    assert slotstep.parse(pools(small)).run().cache is not None
-    assert slotstep.parse(pools(small, {})).run().cache is None
+    assert slotstep.run(slotstep.parse(pools(small))).cache is not None
+    assert slotstep.run(slotstep.parse(pools(small, {}))).cache is None

@@ -16,7 +16,7 @@ EIGHT = (5, 8, 6, 120, 7, 9, 6, 11)
 
 def run(name: str, *settings: str) -> Result:
     """The result of an example."""
-    return slotstep.load(EXAMPLES / f"{name}.yaml", settings).run()
+    return slotstep.run(slotstep.load(EXAMPLES / f"{name}.yaml", settings))
 
 
 def completion_steps(result: Result) -> dict[str, int]:
@@ -79,6 +79,7 @@ def test_an_answer_evicted_late_buys_a_slot_step_more_and_harvested_late_loses_i
     assert lossy["tokens"]["lost"] == 3
 
 
+@pytest.mark.slow
 def test_in_the_chat_example_each_policy_does_the_same_work_and_does_what_it_is_for() -> None:
     scenario = slotstep.load(EXAMPLES / "chat.yaml")
     fcfs, sjf, fair = (result.summary for result in slotstep.compare(scenario, ["fcfs", "sjf", "fair"]))

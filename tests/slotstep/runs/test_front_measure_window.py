@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import slotstep
-from reports.text.table import summary_table
+from reports.text.run_summary import summary_table
 from slotstep.cli.app import main
 from slotstep.runs.result import Result
 from traces.errors import BadInput
@@ -24,11 +24,11 @@ THREE: dict[str, Any] = {
 
 def measured(**window: str) -> Result:
     """Three requests at 0, 20 and 40 ms, each of 30 ms in the only slot, and a window."""
-    return slotstep.parse({**THREE, "measure": window}).run()
+    return slotstep.run(slotstep.parse({**THREE, "measure": window}))
 
 
 def test_a_window_has_its_figures_beside_those_of_the_run() -> None:
-    whole = slotstep.parse(THREE).run().summary
+    whole = slotstep.run(slotstep.parse(THREE)).summary
     summary = measured(**{"from": "10ms", "to": "70ms"}).summary
     window = summary["measured"]
     assert {key: value for key, value in summary.items() if key != "measured"} == {
@@ -81,5 +81,5 @@ def test_what_is_no_window_is_refused(window: dict[str, Any], complaint: str) ->
 
 def test_the_resolved_scenario_keeps_its_window() -> None:
     scenario = slotstep.parse({**THREE, "measure": {"from": "5s", "to": "15s"}})
-    assert scenario.resolved()["measure"] == {"from": "5s", "to": "15s"}
-    assert slotstep.parse(scenario.resolved()) == scenario
+    assert slotstep.resolved(scenario)["measure"] == {"from": "5s", "to": "15s"}
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(scenario))) == slotstep.resolved(scenario)

@@ -7,11 +7,10 @@ import json
 import pandas as pd
 import pytest
 
+import slotstep
 from slotstep.cli.app import main
-from slotstep.runs import build
 from slotstep.runs.engine_replay import opened, run
 from slotstep.runs.workload import requests
-from slotstep.scenario import schema
 from traces.errors import BadInput
 
 STORY = {
@@ -29,7 +28,7 @@ STORY = {
 
 
 def parsed(**sections):
-    return schema.parse({**STORY, **{key: STORY.get(key, {}) | value for key, value in sections.items()}})
+    return slotstep.parse({**STORY, **{key: STORY.get(key, {}) | value for key, value in sections.items()}})
 
 
 @pytest.fixture
@@ -49,15 +48,16 @@ def command(*words):
 def test_without_noise_the_synthetic_engine_gives_the_simulators_log(preset, monkeypatch):
     """The engine preset too: a cache, steps planned ahead, and here so few pages that somebody is preempted."""
     monkeypatch.setattr("slotstep.runs.engine_replay.NOISE", 0.0)
-    told = schema.parse({**STORY, "engine": preset or STORY["engine"]})
+    told = slotstep.parse({**STORY, "engine": preset or STORY["engine"]})
     with opened(told, "synthetic", requests(told)) as device:
         result, _ = run(told, device)
-    simulated = build.run(told)
+    simulated = slotstep.run(told)
     assert result.log.sha256() == simulated.log.sha256()
     assert result.log.events == simulated.log.events
     assert (simulated.summary["preemptions"] > 0) == bool(preset)
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_a_run_writes_and_its_pace(story, tmp_path, capsys):
     out = tmp_path / "out"
     assert command(story, "--model", "synthetic", "--out", out, "--json") == 0
@@ -88,7 +88,7 @@ def test_a_real_model_serves_every_request(story, capsys):
         (["--model", "tiny", "--set", "cluster.replicas=2"], "replay expects 1"),
         (["--model", "tiny", "--set", "engine.batching=static"], "replay expects continuous"),
         (["--model", "tiny", "--set", "engine.memory=contiguous"], "replay expects paged"),
-        (["--model", "tiny", "--set", "workload.max_output=9000"], "longest is"),
+        (["--model", "tiny", "--set", "workload.max_output=9000"], "max_model_len is"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused_in_one_line(story, capsys, words, complaint):

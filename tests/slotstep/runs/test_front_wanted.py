@@ -11,11 +11,12 @@ from rich.console import Console
 import slotstep
 from reports.latency_origin import FROM_SENT
 from reports.text.comparison import comparison_table
-from reports.text.replicated import replicated_table
-from reports.text.table import summary_table
-from slotstep.experiments.capacity.answer import Question, find
+from reports.text.replications import replications_table
+from reports.text.run_summary import summary_table
+from slotstep.experiments.capacity.answer import find
 from slotstep.experiments.capacity.content import content_of
 from slotstep.experiments.capacity.objective import parse
+from slotstep.experiments.capacity.question import Question
 from slotstep.experiments.replications import replicate
 from traces.errors import BadInput
 
@@ -43,6 +44,7 @@ def printed(table: object) -> str:
     return file.getvalue()
 
 
+@pytest.mark.slow
 def test_capacity_behind_a_window_is_that_of_a_queue_with_one_server() -> None:
     scenario = slotstep.parse(ONE_AT_A_TIME)
     question = Question(scenario, objectives=(parse("p99 e2e < 500ms"),), jobs=1, seeds=8, tolerance=0.1)
@@ -54,6 +56,7 @@ def test_capacity_behind_a_window_is_that_of_a_queue_with_one_server() -> None:
     assert "(counted from when clients wanted to send; " in found["sentences"][-1]
 
 
+@pytest.mark.slow
 def test_counted_from_sending_a_window_hides_the_wait() -> None:
     scenario = slotstep.parse({**ONE_AT_A_TIME, "objectives": {"from": "sent"}})
     question = Question(scenario, objectives=(parse("p99 e2e < 500ms"),), jobs=1, seeds=2, tolerance=0.5)
@@ -63,11 +66,11 @@ def test_counted_from_sending_a_window_hides_the_wait() -> None:
 
 
 def test_a_scenario_says_from_when_its_objectives_count() -> None:
-    assert slotstep.parse(TWO).run().summary["attainment"] == 0.5
+    assert slotstep.run(slotstep.parse(TWO)).summary["attainment"] == 0.5
     sent = slotstep.parse({**TWO, "objectives": {"e2e": "40ms", "from": "sent"}})
-    assert sent.run().summary["attainment"] == 1.0
-    assert slotstep.parse(sent.resolved()) == sent
-    assert slotstep.parse(TWO).resolved()["objectives"] == {"e2e": "40ms", "from": "wanted"}
+    assert slotstep.run(sent).summary["attainment"] == 1.0
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(sent))) == slotstep.resolved(sent)
+    assert slotstep.resolved(slotstep.parse(TWO))["objectives"] == {"e2e": "40ms", "from": "wanted"}
     with pytest.raises(BadInput, match=r"objectives\.from: found 'send'; expected 'wanted' or 'sent'"):
         slotstep.parse({**TWO, "objectives": {"from": "send"}})
     with pytest.raises(BadInput, match=r"objectives\.form: unknown key; did you mean objectives\.from\?"):
@@ -75,7 +78,7 @@ def test_a_scenario_says_from_when_its_objectives_count() -> None:
 
 
 def test_tables_say_which_they_show_where_they_differ() -> None:
-    summary = slotstep.parse(TWO).run().summary
+    summary = slotstep.run(slotstep.parse(TWO)).summary
     text = printed(summary_table(summary))
     for row in ("TTFT, from sent", "TTFT, from wanted", "E2E, from sent", "E2E, from wanted"):
         assert row in text
@@ -84,7 +87,7 @@ def test_tables_say_which_they_show_where_they_differ() -> None:
 
 
 def test_where_they_do_not_differ_tables_show_one() -> None:
-    summary = slotstep.parse({**TWO, "clients": {"window": 2}}).run().summary
+    summary = slotstep.run(slotstep.parse({**TWO, "clients": {"window": 2}})).summary
     text = printed(summary_table(summary))
     assert "wanted" not in text
     assert FROM_SENT not in printed(comparison_table([summary, {**summary, "policy": "sjf"}]))
@@ -94,14 +97,14 @@ def test_replications_say_it_too() -> None:
     workload = {"synthetic": {"requests": 30, "arrivals": {"poisson": {"rate": 3}}, "output": {"fixed": 19}}}
     for window, said in ((1, True), (30, False)):
         scenario = slotstep.parse({**ONE_AT_A_TIME, "workload": workload, "clients": {"window": window}})
-        assert (FROM_SENT in printed(replicated_table(replicate(scenario, ["fcfs"], 2, jobs=1)))) == said
+        assert (FROM_SENT in printed(replications_table(replicate(scenario, ["fcfs"], 2, jobs=1)))) == said
 
 
 def test_a_page_warns_of_it_in_words() -> None:
     from reports.page.headline import warnings
-    from reports.page.story import Run
+    from reports.page.report import Run
 
-    result = slotstep.parse(TWO).run()
+    result = slotstep.run(slotstep.parse(TWO))
     run = Run("fcfs", result.summary, result.requests, result.steps, result.slots, "")
     assert FROM_SENT in warnings([run])
     assert all(warnings([run]))

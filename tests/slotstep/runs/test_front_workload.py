@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from slotstep.runs import build, workload
-from slotstep.scenario import schema
+import slotstep
+from slotstep.runs import workload
 from traces.errors import BadInput
 from traces.reading.registry import load
 from traces.reading.tabulate import tabulate
@@ -21,7 +21,7 @@ MAP = {"arrival": "ts:s", "prompt": "in", "output": "out", "max_output": "limit"
 def limits(given: dict[str, Any], folder: Path) -> dict[str, int]:
     """The limit of each request of a workload."""
     content = {"workload": given, "cost": {"unit": "1ms"}}
-    loaded = schema.parse(content, source="limits.yaml", folder=folder)
+    loaded = slotstep.parse(content, source="limits.yaml", folder=folder)
     return {request.id: request.max_output for request in workload.requests(loaded)}
 
 
@@ -46,14 +46,14 @@ def test_a_declared_limit_follows_its_lengths_through_transforms(tmp_path: Path)
     lines = [{"id": "a", "output": 5, "max_output": 5}, *({"output": 6, "arrival": "1s"} for _ in range(40))]
     steps = [{"shuffle_lengths": None}, {"cap_lengths": {"output": 8}}, {"resample": "2s"}]
     given = {"requests": lines, "transforms": steps, "max_output": 9}
-    loaded = schema.parse({"workload": given, "cost": {"unit": "1ms"}}, source="limits.yaml", folder=tmp_path)
+    loaded = slotstep.parse({"workload": given, "cost": {"unit": "1ms"}}, source="limits.yaml", folder=tmp_path)
     found = {(request.output, request.max_output) for request in workload.requests(loaded)}
     assert found == {(5, 5), (6, 9)}
 
 
 def test_a_declared_limit_is_written_and_read_back_as_declared(trace: dict[str, Any], tmp_path: Path) -> None:
     content = {"workload": {"trace": trace}, "cost": {"unit": "1ms"}}
-    asked = workload.requests(schema.parse(content, source="limits.yaml", folder=tmp_path))
+    asked = workload.requests(slotstep.parse(content, source="limits.yaml", folder=tmp_path))
     write(tabulate(asked)[0], tmp_path / "again.parquet")
     assert [request.declared for request in load(tmp_path / "again.parquet").requests()] == [False, True, True]
     assert limits({"trace": {"auto": "again.parquet"}, "max_output": 20}, tmp_path) == {"1": 20, "2": 5, "3": 40}
@@ -62,11 +62,11 @@ def test_a_declared_limit_is_written_and_read_back_as_declared(trace: dict[str, 
 LENGTHS = "num_prefill_tokens,num_decode_tokens\n" + "".join(f"{10 + row},5\n" for row in range(30))
 
 
-def lengths(folder: Path, **content: Any) -> schema.Scenario:
+def lengths(folder: Path, **content: Any) -> slotstep.Scenario:
     """A scenario on a file of 30 lengths without arrivals."""
     (folder / "lengths.csv").write_text(LENGTHS)
     whole = {"workload": {"trace": {"auto": "lengths.csv"}}, "cost": {"unit": "1ms"}, **content}
-    return schema.parse(whole, source="lengths.yaml", folder=folder)
+    return slotstep.parse(whole, source="lengths.yaml", folder=folder)
 
 
 def workload_of(*steps: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def workload_of(*steps: Any) -> dict[str, Any]:
 
 
 def test_lengths_are_replayed_where_clients_do_not_use_arrivals(tmp_path: Path) -> None:
-    result = build.run(lengths(tmp_path, clients={"closed": {"clients": 3}}))
+    result = slotstep.run(lengths(tmp_path, clients={"closed": {"clients": 3}}))
     assert result.summary["requests"]["finished"] == 30
     assert result.summary["makespan_s"] == pytest.approx(30 / 3 * 5e-3)
 
@@ -121,5 +121,5 @@ def test_requests_that_arrive_at_once_can_be_given_arrivals_with_a_rate(tmp_path
     lines = [{"output": 5} for _ in range(9)]
     steps = [{"redraw_arrivals": {"poisson": {"rate": 5}}}]
     content = {"workload": {"requests": lines, "transforms": steps}, "cost": {"unit": "1ms"}}
-    asked = workload.requests(schema.parse(content, source="once.yaml"))
+    asked = workload.requests(slotstep.parse(content, source="once.yaml"))
     assert len({request.arrival for request in asked}) == 9

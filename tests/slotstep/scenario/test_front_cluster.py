@@ -15,8 +15,9 @@ import slotstep
 from sim.request import SECOND, Request
 from slotstep.runs.failures import backoff, drawn
 from slotstep.runs.result import Result
+from slotstep.runs.workload import LoadedWorkload
 from slotstep.scenario import document
-from slotstep.scenario.clients import TryAgain
+from slotstep.scenario.clients import Retry
 from traces.errors import BadInput
 
 THREE: dict[str, Any] = {
@@ -36,10 +37,10 @@ def scenario(*settings: str) -> slotstep.Scenario:
 def run(*settings: str) -> Result:
     """A run of it, and of the scenario that it resolves to, which must be the same."""
     given = scenario(*settings)
-    result = given.run()
-    again = slotstep.parse(given.resolved())
-    assert again == given
-    assert again.run().summary["log_sha256"] == result.summary["log_sha256"]
+    result = slotstep.run(given)
+    again = slotstep.parse(slotstep.resolved(given))
+    assert slotstep.resolved(again) == slotstep.resolved(given)
+    assert slotstep.run(again).summary["log_sha256"] == result.summary["log_sha256"]
     return result
 
 
@@ -62,7 +63,7 @@ def test_clients_try_again_after_their_pauses() -> None:
 
 
 def test_pauses_grow_up_to_the_longest_and_jitter_only_shortens_them() -> None:
-    settled = TryAgain.model_validate({"attempts": 9, "initial": "1s", "factor": 3, "max": "20s"})
+    settled = Retry.model_validate({"attempts": 9, "initial": "1s", "factor": 3, "max": "20s"})
     request = Request("a", 0, 1, 1)
     pause = backoff(settled, 0)
     assert [pause(request, tried) for tried in (1, 2, 3, 4, 5000)] == [
@@ -163,6 +164,7 @@ def test_pools_hand_over() -> None:
     assert result.requests.transfer_s.tolist() == pytest.approx([0.005, 0.009, 0.013])
 
 
+@pytest.mark.slow
 def test_a_run_of_a_service_is_saved_with_everything(tmp_path: Any) -> None:
     result = run("cluster={replicas: 2, failures: {outages: [{replica: 1, at: 15ms, lasts: 10ms}], work: moved}}")
     result.save(tmp_path)
@@ -186,7 +188,7 @@ def test_sessions_stay_with_their_replica() -> None:
         "clients": {"sessions": {}},
         "cluster": {"replicas": 3, "router": {"sticky": {"by": "session"}}},
     }
-    frame = slotstep.parse(mapping).run().requests
+    frame = slotstep.run(slotstep.parse(mapping)).requests
     homes = frame.groupby(frame.id.str[0]).replica.unique()
     assert sorted(len(home) for home in homes) == [1, 1, 1]
     assert sorted(home[0] for home in homes) == [0, 1, 2]
@@ -248,7 +250,7 @@ def test_the_sessions_of_a_public_format_wait_for_their_answers(tmp_path: Path) 
         "engine": {"prefix_cache": True},
         "clients": {"sessions": {"history": "added"}},
     }
-    result = slotstep.parse(mapping, folder=tmp_path).run()
+    result = slotstep.run(slotstep.parse(mapping, folder=tmp_path))
     assert result.requests.prompt.tolist() == [40, 53]
     assert (result.requests.ended_ns - result.requests.queued_ns).tolist() == [30_000_000, 20_000_000]
     assert result.requests.queued_ns.diff().tolist()[1] == 35_000_000
@@ -276,7 +278,7 @@ def test_sessions_on_engines_with_other_pages() -> None:
         "cluster": {"replicas": [{"engine": {"page_size": 24}}]},
     }
     # 50 + 5 - 1 positions are computed in the first turn: two full pages of 24.
-    assert slotstep.parse(mapping).run().summary["cache"]["hit_tokens"] == 48
+    assert slotstep.run(slotstep.parse(mapping)).summary["cache"]["hit_tokens"] == 48
 
 
 def test_the_routers_of_two_pools_draw_apart() -> None:
@@ -285,7 +287,7 @@ def test_the_routers_of_two_pools_draw_apart() -> None:
         "cluster={prefill: {replicas: 4, router: random}, decode: {replicas: 4, router: random}, transfer: {}}"
     )
     sent = [Request(str(n), 0, 8, 2) for n in range(256)]
-    service_log = slotstep.runs.build.run(given, slotstep.runs.workload.Made(sent)).service_log
+    service_log = slotstep.run(given, workload=LoadedWorkload(sent)).service_log
     assert service_log is not None
     to = {(request, replica // 4): replica % 4 for request, _, replica, _ in service_log.table("legs").tolist()}
     assert {(to[n, 0], to[n, 1]) for n in range(256)} == {(a, b) for a in range(4) for b in range(4)}

@@ -37,6 +37,7 @@ looks_like_something_else = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(texts, scalars | texts | looks_like_something_else | st.lists(scalars)))
 def test_what_is_dumped_is_read_back(mapping: dict[str, Any]) -> None:
     assert document.parse(document.dump(mapping)) == mapping

@@ -41,7 +41,7 @@ def at_most(seconds):
 def outcome(mapping):
     """What became of a scenario: its result with all that is made of it, or the complaint."""
     try:
-        result = slotstep.parse(document.parse(document.dump(mapping))).run()
+        result = slotstep.run(slotstep.parse(document.parse(document.dump(mapping))))
     except BadInput as error:
         said = str(error)
         assert "\n" not in said, said
@@ -52,6 +52,7 @@ def outcome(mapping):
     return result
 
 
+@pytest.mark.slow
 def test_scenarios_with_one_key_broken_give_a_result_or_a_line():
     seed = ran = 0
     end = time.monotonic() + SECONDS
@@ -67,6 +68,7 @@ def test_scenarios_with_one_key_broken_give_a_result_or_a_line():
     assert seed > ran > seed // 10
 
 
+@pytest.mark.slow
 def test_scenarios_are_valid_until_a_key_is_broken():
     results = [outcome(scenario(np.random.default_rng(seed))) for seed in range(40)]
     assert sum(isinstance(result, BadInput) for result in results) < 8

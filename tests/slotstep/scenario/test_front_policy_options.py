@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import slotstep
-from slotstep.runs import build as engine
+from slotstep.runs import policy as policies
 from traces.errors import BadInput
 
 FOREIGN = """
-from policies.entry import Entry, Option
+from policies.base.entry import Entry, Option
 from policies.fcfs import FirstComeFirstServed
-from sim.policy import Order
+from sim.policy.base import Order
 
 class Mine(FirstComeFirstServed):
     durations = ("patience",)
@@ -51,8 +51,8 @@ def foreign_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def under(policy: Any) -> Any:
     """The order of a scenario with this policy, and of the scenario that it resolves to."""
     scenario = slotstep.parse({"workload": {"requests": [{"output": 1}]}, "cost": {"unit": "1ms"}, "policy": policy})
-    assert slotstep.parse(scenario.resolved()) == scenario
-    return engine.order(scenario)
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(scenario))) == slotstep.resolved(scenario)
+    return policies.order(scenario)
 
 
 @pytest.mark.usefixtures("foreign_policies")
@@ -93,17 +93,17 @@ def reserving(engine: dict[str, Any], **options: Any) -> slotstep.Scenario:
 
 def test_reserved_slots_are_among_all_that_the_engine_has() -> None:
     # 60 go at once and take 50 ms, the other 4 after them. Of 64 slots with 32 active, 28 + 28 + 8.
-    assert reserving({"slots": 64}).run().summary["makespan_s"] == 0.1
-    assert reserving({"slots": 64, "max_active": 32}).run().summary["makespan_s"] == 0.15
-    assert reserving({"slots": 64}, of=8).run().summary["makespan_s"] == 0.8
-    resolved = slotstep.parse(reserving({"slots": 64}).resolved())
-    assert resolved.run().summary["makespan_s"] == 0.1
+    assert slotstep.run(reserving({"slots": 64})).summary["makespan_s"] == 0.1
+    assert slotstep.run(reserving({"slots": 64, "max_active": 32})).summary["makespan_s"] == 0.15
+    assert slotstep.run(reserving({"slots": 64}, of=8)).summary["makespan_s"] == 0.8
+    resolved = slotstep.parse(slotstep.resolved(reserving({"slots": 64})))
+    assert slotstep.run(resolved).summary["makespan_s"] == 0.1
 
 
 def test_every_replica_keeps_slots_of_its_own_number() -> None:
     # 32 requests each: in 12 open slots of 16 three rounds, in 60 of 64 one.
-    given = reserving({"slots": 64}).resolved() | {"cluster": {"replicas": [{"engine": {"slots": 16}}, {}]}}
-    found = slotstep.parse(given).run()
+    given = slotstep.resolved(reserving({"slots": 64})) | {"cluster": {"replicas": [{"engine": {"slots": 16}}, {}]}}
+    found = slotstep.run(slotstep.parse(given))
     assert [log.steps for log in found.logs] == [15, 5]
 
 

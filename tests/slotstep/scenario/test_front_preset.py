@@ -14,7 +14,7 @@ from sim.memory.prefix import PrefixPool
 from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import FewestOutputs, Ratio
-from slotstep.runs import build as engine
+from slotstep.runs import build
 from slotstep.scenario import document
 from slotstep.scenario.schema import Scenario
 from traces.errors import BadInput
@@ -31,7 +31,7 @@ def scenario(*settings: str) -> Scenario:
 
 def built(*settings: str) -> Scheduler:
     """The scheduler of the plain scenario with overrides."""
-    return engine.scheduler(scenario(*settings))
+    return build.scheduler(scenario(*settings))
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_cpu_has_large_blocks_and_no_asynchronous_scheduling() -> None:
     )
     assert built("engine={preset: vllm, device: cpu, block_size: 32}").pool.page_size == 32
     found = scenario("engine={preset: vllm, device: cpu, max_num_seqs: 16}")
-    assert slotstep.parse(found.resolved()) == found
-    assert "device_memory" not in found.resolved()["engine"]
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(found))) == slotstep.resolved(found)
+    assert "device_memory" not in slotstep.resolved(found)["engine"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_the_same_axes_have_names_of_our_own_without_a_preset() -> None:
 
 def test_what_was_modelled_is_recorded() -> None:
     found = scenario("engine={preset: vllm, policy: priority}")
-    resolved = found.resolved()
+    resolved = slotstep.resolved(found)
     assert {key: resolved["engine"][key] for key in ("preset", "version", "device_memory", "slots", "share")} == {
         "preset": "vllm",
         "version": "0.32.0",
@@ -150,15 +150,15 @@ def test_what_was_modelled_is_recorded() -> None:
         "share": "tenant",
     }
     assert resolved["policy"] == "priority"
-    assert slotstep.parse(document.parse(document.dump(resolved))) == found
-    assert found.run().summary["preset"] == "vllm 0.32.0"
-    assert scenario().run().summary["preset"] is None
+    assert slotstep.resolved(slotstep.parse(document.parse(document.dump(resolved)))) == slotstep.resolved(found)
+    assert slotstep.run(found).summary["preset"] == "vllm 0.32.0"
+    assert slotstep.run(scenario()).summary["preset"] is None
 
 
 def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_room_is_rejected() -> None:
     lines = [{"id": name, "prompt": prompt, "output": 100} for name, prompt in (("a", 3), ("b", 9), ("c", 10))]
     mapping = {**PLAIN, "workload": {"requests": lines}, "engine": {"max_model_len": 10}}
-    result = slotstep.parse(mapping).run()
+    result = slotstep.run(slotstep.parse(mapping))
     assert result.requests[["id", "output", "tokens", "status"]].values.tolist() == [
         ["a", 100, 7, "finished"],
         ["b", 100, 1, "finished"],
@@ -225,7 +225,7 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
         (["engine={model: m}"], "engine: model needs prefix_cache: true"),
         (
             ["engine={prefix_cache: true, share: none, warm: c.json.gz}"],
-            "engine: warm needs share: tenant or all (with none, nobody finds another's pages)",
+            "engine: warm needs share: tenant or all (with none, no request finds pages of another)",
         ),
         (["engine={batching: static, chunk_limit: 5}"], "engine: chunk_limit needs batching: continuous"),
         (["engine={chunk_limit_adapts: true}"], "engine: chunk_limit_adapts needs a chunk_limit"),
@@ -250,7 +250,7 @@ def test_priority_waits_for_a_slot_unless_it_may_preempt_for_one(engine: dict[st
         "engine": {"preset": "vllm", "max_num_seqs": 1, "policy": "priority", **engine},
         "cost": {"unit": "10ms"},
     }
-    result = slotstep.parse(mapping).run()
+    result = slotstep.run(slotstep.parse(mapping))
     waits = result.requests.set_index("id").wait_s
     assert waits["high"] == pytest.approx(first_wait, abs=0.02)  # and a step or two: a freed slot is seen one later
     assert result.summary["preemptions"] == (1 if engine else 0)
@@ -263,7 +263,7 @@ def test_swapping_is_asked_for_and_paid_by_the_scenario() -> None:
         "cost": {"affine": {"base": "10ms", "per_swapped_token": "1ms"}},
     }
     document.override(mapping, ["engine={slots: 2, pages: 3, page_size: 2, preemption: swap}"])
-    result = slotstep.parse(mapping).run()
+    result = slotstep.run(slotstep.parse(mapping))
     assert result.summary["preemptions"] == 1
     assert result.summary["tokens"]["recomputed"] == 0
     assert (result.steps.duration_ns / 1e6).tolist() == [10, 12, 10, 10, 12, 10]
@@ -286,7 +286,7 @@ def test_what_does_not_fit_together_is_refused(settings: list[str], complaint: s
 def test_a_policy_that_does_not_fit_the_engine_is_refused_by_name() -> None:
     fits = scenario("engine.preempt_for_slot=true", "policy=priority")
     with pytest.raises(BadInput, match="engine: preempt_for_slot needs an order by urgency"):
-        fits.with_policy("fcfs")
+        slotstep.with_policy(fits, "fcfs")
 
 
 def test_the_ratio_rule_is_an_admission_with_options() -> None:
@@ -300,7 +300,7 @@ def test_the_ratio_rule_is_an_admission_with_options() -> None:
     assert isinstance(made.policy.victim, FewestOutputs)
     assert built("engine.admission=ratio").policy.admission.initial == 0.7
     loaded = scenario("engine.admission={ratio: {initial: 0.5}}")
-    assert slotstep.parse(loaded.resolved()) == loaded
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(loaded))) == slotstep.resolved(loaded)
 
 
 @pytest.mark.parametrize(
@@ -327,11 +327,11 @@ def test_the_quantile_rule_is_an_admission_with_options() -> None:
     assert (made.policy.admission.every, made.policy.admission.learns) == (3, True)
     assert isinstance(built("engine.admission=quantile").policy.admission, Quantile)
     loaded = scenario("engine.admission={quantile: {outputs: {uniform: {minimum: 1, maximum: 10}}}}")
-    rule = engine.scheduler(loaded).policy.admission
+    rule = build.scheduler(loaded).policy.admission
     assert isinstance(rule, Quantile)
     assert not rule.learns
     assert rule.outputs.longer.tolist() == [1000, 900, 800, 700, 600, 500, 400, 300, 200, 100, 0]
-    assert slotstep.parse(loaded.resolved()) == loaded
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(loaded))) == slotstep.resolved(loaded)
 
 
 @pytest.mark.parametrize(
@@ -358,8 +358,8 @@ def test_the_victim_is_the_engines_choice_if_it_makes_one() -> None:
     assert isinstance(built("engine.victim=fewest_generated").policy.victim, FewestGenerated)
     assert isinstance(built("engine.victim=least_served", "engine.admission=ratio").policy.victim, LeastServed)
     loaded = scenario("engine.victim={largest_remaining: {predict: prompt}}", "policy=priority")
-    assert isinstance(engine.scheduler(loaded).policy.victim, LargestRemaining)
-    assert slotstep.parse(loaded.resolved()) == loaded
+    assert isinstance(build.scheduler(loaded).policy.victim, LargestRemaining)
+    assert slotstep.resolved(slotstep.parse(slotstep.resolved(loaded))) == slotstep.resolved(loaded)
 
 
 @pytest.mark.parametrize(

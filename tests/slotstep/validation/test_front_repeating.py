@@ -83,6 +83,7 @@ def test_a_request_that_cannot_be_replayed_was_sent_in_its_turn_too(log: Path, t
     assert [request.blocks[0] for request in run.made.requests] == ["0.0", "1.0", "1.0", "0.0", "1.0"]
 
 
+@pytest.mark.slow
 def test_a_fit_knows_that_prompts_came_again_and_its_profile_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from rich.console import Console
 
 import slotstep
 from reports.exports import engine_metrics
-from reports.exports.openmetrics import openmetrics
+from reports.exports.openmetrics import exposition
 from slotstep.cli import app
 from slotstep.cli.watch.watch import observations
 from slotstep.runs.result import Result
@@ -51,7 +51,7 @@ def watch(capsys: pytest.CaptureFixture[str]) -> Watch:
 @pytest.fixture(scope="module")
 def backlog() -> Result:
     """A hundred and sixty answers of known lengths in eight slots, a millisecond a step."""
-    return slotstep.load(EXAMPLES / "eight-continuous.yaml").run()
+    return slotstep.run(slotstep.load(EXAMPLES / "eight-continuous.yaml"))
 
 
 def tokens_after(steps: int) -> int:
@@ -66,7 +66,7 @@ def tokens_after(steps: int) -> int:
 
 def test_every_step_of_a_simulation_reads_as_it_was_to_the_last_digit(backlog: Result, watch: Watch) -> None:
     steps = backlog.summary["steps"]
-    script = [page(openmetrics(backlog.logs, "eight", step)) for step in range(steps + 1)]
+    script = [page(exposition(backlog.logs, "eight", step)) for step in range(steps + 1)]
     with serving(script) as url:
         seen = watch(url, 8, "--count", str(steps + 1))
     assert len(seen) == steps + 1
@@ -84,20 +84,23 @@ def test_every_step_of_a_simulation_reads_as_it_was_to_the_last_digit(backlog: R
     assert seen[-1]["since_start"]["tokens_per_slot_step"] == backlog.summary["tokens_per_slot_step"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 7])
 def test_a_run_with_preemptions_and_two_engines_adds_up(stride: int, watch: Watch) -> None:
     law = {"arrivals": {"poisson": {"rate": 100}}, "prompt": {"fixed": 40}, "output": {"fixed": 30}}
-    result = slotstep.parse(
-        {
-            "workload": {"synthetic": {"requests": 60, "tenants": {"a": law}}},
-            "engine": {"slots": 4, "token_budget": 64, "pages": 14},
-            "cost": {"affine": {"base": "5ms", "per_sequence": "1ms"}},
-            "cluster": {"replicas": 2},
-        }
-    ).run()
+    result = slotstep.run(
+        slotstep.parse(
+            {
+                "workload": {"synthetic": {"requests": 60, "tenants": {"a": law}}},
+                "engine": {"slots": 4, "token_budget": 64, "pages": 14},
+                "cost": {"affine": {"base": "5ms", "per_sequence": "1ms"}},
+                "cluster": {"replicas": 2},
+            }
+        )
+    )
     most = max(log.steps for log in result.logs)
     at = [*range(0, most, stride), most]
-    with serving([page(openmetrics(result.logs, "m", step)) for step in at]) as url:
+    with serving([page(exposition(result.logs, "m", step)) for step in at]) as url:
         seen = watch(url, 4, "--count", str(len(at)))
     for step, found in zip(at, seen, strict=True):
         delivered = bought = 0
@@ -124,7 +127,9 @@ def test_tokens_of_steps_add_up_in_every_mode() -> None:
     ]
     for mode in modes:
         engine = {"slots": 3, "token_budget": 16, **mode}
-        run = slotstep.parse({"workload": {"requests": lines}, "engine": engine, "cost": {"unit": "1ms"}}).run()
+        run = slotstep.run(
+            slotstep.parse({"workload": {"requests": lines}, "engine": engine, "cost": {"unit": "1ms"}})
+        )
         assert run.steps["output"].sum() == run.summary["tokens"]["output"]
         assert (run.steps["output"] >= 0).all()
 
@@ -133,7 +138,7 @@ def test_it_survives_a_restart_a_slow_answer_half_an_answer_and_a_missing_metric
     backlog: Result, watch: Watch
 ) -> None:
     def at(step: int) -> str:
-        return openmetrics(backlog.logs, "eight", step)
+        return exposition(backlog.logs, "eight", step)
 
     without = re.sub(rf".*{engine_metrics.ITERATION.replace('vllm:', '')}.*\n", "", at(50))
     script = [
@@ -172,7 +177,7 @@ def test_it_survives_a_restart_a_slow_answer_half_an_answer_and_a_missing_metric
 
 def test_a_server_that_goes_and_comes_back_is_waited_for(backlog: Result) -> None:
     def at(step: int) -> Answer:
-        return page(openmetrics(backlog.logs, "eight", step))
+        return page(exposition(backlog.logs, "eight", step))
 
     meter = Meter(8)
     with serving([at(20), at(25)]) as url:
@@ -190,7 +195,7 @@ def test_a_server_that_goes_and_comes_back_is_waited_for(backlog: Result) -> Non
     assert back.interval is not None
     assert back.interval.tokens_per_slot_step == tokens_after(3) / 24
     assert after.since_start is not None
-    assert after.since_start.plain()["tokens"] == tokens_after(25) - tokens_after(20) + tokens_after(7)
+    assert after.since_start.as_dict()["tokens"] == tokens_after(25) - tokens_after(20) + tokens_after(7)
 
 
 def test_a_restart_is_seen_even_if_the_counters_have_caught_up() -> None:
@@ -204,7 +209,7 @@ def test_a_restart_is_seen_even_if_the_counters_have_caught_up() -> None:
     again = meter.feed(read(90, 12, 2.0), 1.0)
     assert again.segment == 2
     assert again.interval is not None
-    assert again.interval.plain()["steps"] == 12
+    assert again.interval.as_dict()["steps"] == 12
     after = meter.feed(read(98, 13, 2.0), 3.0)
     assert after.interval is not None
     assert (after.segment, after.interval.tokens_per_slot_step, after.interval.seconds) == (2, 1.0, 2.0)
@@ -266,12 +271,12 @@ def test_an_engine_that_is_left_out_is_named_and_one_that_joins_begins_where_it_
     joined = meter.feed(read(a=(108, 42), b=(54, 21), c=(1000, 999)), 2.0)
     assert joined.segment == 1
     assert joined.interval is not None
-    assert joined.interval.plain()["tokens"] == 8 + 4
+    assert joined.interval.as_dict()["tokens"] == 8 + 4
     assert joined.interval.slot_steps == 4 * (2 + 1)
 
 
 def test_gauges_are_samples_and_the_cache_is_named_by_its_pages(backlog: Result) -> None:
-    found = Meter(8).feed(reading.parse(openmetrics(backlog.logs, "eight", 100)), 0.0).sampled
+    found = Meter(8).feed(reading.parse(exposition(backlog.logs, "eight", 100)), 0.0).sampled
     step = backlog.steps.iloc[100]
     assert found["running"] == 8
     assert found["waiting"] == found["waiting_by_reason"]["capacity"] == step["waiting"]
@@ -348,7 +353,7 @@ def test_rows_are_kept_and_gauges_published(
 
     monkeypatch.setattr(exporter.Exporter, "show", and_look)
     kept = tmp_path / "kept.csv"
-    script = [page(openmetrics(backlog.logs, "eight", step)) for step in (10, 30)] + [failing(500)]
+    script = [page(exposition(backlog.logs, "eight", step)) for step in (10, 30)] + [failing(500)]
     for _ in range(2):
         options = ["--csv", str(kept), "--export", "127.0.0.1:0", "--count", "3", "--interval", "1us"]
         with serving(script) as url, pytest.raises(SystemExit) as left:
@@ -395,8 +400,8 @@ def test_what_cannot_be_watched_is_said_in_one_line(capsys: pytest.CaptureFixtur
 
 def test_a_terminal_shows_the_same(backlog: Result) -> None:
     meter = Meter(8)
-    meter.feed(reading.parse(openmetrics(backlog.logs, "eight", 10)), 0.0)
-    seen = meter.feed(reading.parse(openmetrics(backlog.logs, "eight", 20)), 5.0)
+    meter.feed(reading.parse(exposition(backlog.logs, "eight", 10)), 0.0)
+    seen = meter.feed(reading.parse(exposition(backlog.logs, "eight", 20)), 5.0)
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(show.screen("http://x", seen))
     text = console.export_text()

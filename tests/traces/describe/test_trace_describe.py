@@ -11,10 +11,10 @@ from sim.request import SECOND
 from traces import load
 from traces.describe import statistics
 from traces.describe.describe import describe, workload
-from traces.describe.prefix_sharing import chained, found, reuse
+from traces.describe.prefix_sharing import chained, found, prefix_hits
 from traces.reading.tabulate import tabulate
 from traces.synthetic import Gamma, Geometric, Pareto, Poisson, Prefixes, Stream, Synthetic, generate
-from traces.synthetic.arrivals import Clock
+from traces.synthetic.arrivals import ArrivalTimes
 
 
 def at(*seconds):
@@ -30,7 +30,7 @@ def test_dispersion_is_variance_over_mean_of_the_counts():
 
 @pytest.mark.parametrize(("law", "cv"), [(Poisson(50), 1.0), (Gamma(50, 3), 3.0)])
 def test_the_rate_and_cv_of_a_renewal_process_are_found(law, cv):
-    times = Clock(law, 50, Stream(0, "test")).until(2000 * SECOND)
+    times = ArrivalTimes(law, 50, Stream(0, "test")).until(2000 * SECOND)
     assert over_span(times) == pytest.approx(50, rel=3.9 * cv / math.sqrt(len(times)))
     assert statistics.gap_cv(times) == pytest.approx(cv, rel=0.05)
     assert statistics.dispersion(times, 10 * SECOND) == pytest.approx(cv**2, rel=3.9 * math.sqrt(2 / 200))
@@ -63,7 +63,7 @@ def test_ticks_are_found_exactly_or_roughly():
     step, exact = statistics.tick(np.sort(rough))
     assert not exact
     assert step == pytest.approx(3 * SECOND, rel=0.01)
-    assert statistics.tick(Clock(Poisson(5), 5, Stream(0, "x")).until(100 * SECOND)) is None
+    assert statistics.tick(ArrivalTimes(Poisson(5), 5, Stream(0, "x")).until(100 * SECOND)) is None
 
 
 def test_the_busiest_windows():
@@ -79,7 +79,7 @@ def test_the_busiest_windows():
 def test_only_leading_blocks_are_found():
     prompts = [((1, 2, 3), 12), ((1, 2, 4), 11), ((5, 2, 3), 12), ((1, 2, 4), 11)]
     assert found(prompts, None) == [0, 2, 0, 3]
-    whole = reuse(prompts, 4, capacities=(3,))
+    whole = prefix_hits(prompts, 4, capacities=(3,))
     assert (whole["blocks"], whole["unique"]) == (12, 5)
     assert whole["hit_blocks"] == 5 / 12
     assert whole["hit_tokens"] == (8 + 11) / 46

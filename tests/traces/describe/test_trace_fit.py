@@ -14,7 +14,9 @@ from sim.policy.base import Optimistic, Policy
 from sim.request import SECOND
 from sim.service.cluster import simulate
 from traces import BadInput, load
-from traces.describe.fit import fit, length_law, rate_pieces
+from traces.describe.fit import fit
+from traces.describe.fit_arrivals import rate_pieces
+from traces.describe.fit_lengths import length_law
 from traces.reading.tabulate import tabulate
 from traces.synthetic import (
     Fixed,
@@ -29,7 +31,7 @@ from traces.synthetic import (
     generate,
     parse,
 )
-from traces.synthetic.arrivals import Clock
+from traces.synthetic.arrivals import ArrivalTimes
 from traces.transforms import operations
 
 PUBLIC = {
@@ -62,6 +64,7 @@ def occupancy(requests, slots):
     return metrics.summary(simulate(requests, scheduler, ENGINE), None)["occupancy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_law_has_the_statistics_of_the_trace(fitted, name):
     _, law = fitted[name]
@@ -74,6 +77,7 @@ def test_the_law_has_the_statistics_of_the_trace(fitted, name):
     assert len(judged) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_law_keeps_an_engine_as_busy_as_the_trace(fitted, name):
     trace, law = fitted[name]
@@ -94,7 +98,7 @@ def test_distances_are_those_of_the_draws(fitted):
 
 def test_what_the_law_leaves_out_is_said(fitted):
     _, law = fitted["mooncake/conversation_trace.jsonl.gz"]
-    assert law.left_out == ["what the prompts say: those of the law share nothing"]
+    assert law.left_out == ["contents of prompts: those of the workload share nothing"]
     assert "ticks" in law.workload["arrivals"]
 
 
@@ -117,7 +121,7 @@ def test_the_cv_of_bursty_gaps_is_recognised():
 
 def test_a_change_of_the_rate_is_found_where_it_is():
     law = Piecewise((Piece(5, 300 * SECOND), Piece(20, 100 * SECOND)))
-    times = Clock(law, law.rate, Stream(0, "test")).until(399 * SECOND)
+    times = ArrivalTimes(law, law.rate, Stream(0, "test")).until(399 * SECOND)
     first, *more, last = rate_pieces(times - times[0])
     assert first.rate == pytest.approx(5, rel=0.1)
     assert last.rate == pytest.approx(20, rel=0.1)
@@ -126,7 +130,7 @@ def test_a_change_of_the_rate_is_found_where_it_is():
 
 
 def test_a_steady_rate_is_one_piece():
-    found = [len(rate_pieces(Clock(Poisson(9), 9, Stream(s, "t")).until(500 * SECOND))) for s in range(20)]
+    found = [len(rate_pieces(ArrivalTimes(Poisson(9), 9, Stream(s, "t")).until(500 * SECOND))) for s in range(20)]
     assert sum(pieces > 1 for pieces in found) <= 3
 
 

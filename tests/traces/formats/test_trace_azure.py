@@ -224,7 +224,7 @@ def test_a_long_bad_value_is_cut_and_a_line_break_shown(trace):
             ("TIMESTAMP,Images,ContextTokens,GeneratedTokens", "x,1,1,1"),
             f", row 1: unknown column 'Images'; expected {HEADER} and perhaps NumImages",
         ),
-        ((HEADER + ",TIMESTAMP", ROW + ",x"), f", row 1: a column stands twice in '{HEADER},TIMESTAMP'"),
+        ((HEADER + ",TIMESTAMP", ROW + ",x"), f", row 1: a column is repeated in '{HEADER},TIMESTAMP'"),
     ],
 )
 def test_a_table_of_another_shape_is_refused(trace, lines, expected):

@@ -188,7 +188,7 @@ def test_bailian_sessions_follow_parents_to_their_root(read):
         ("160", 1_386_000_000, "159", 1, "159"),
         ("161", 1_886_000_000, "7", 2, "7"),
     ]
-    assert trace.report.changed == {"parent_chat_id is of no earlier row: its session starts here": 1}
+    assert trace.report.changed == {"parent_chat_id is not in an earlier row: its session starts here": 1}
     assert [request.blocks for request in trace.requests()] == [(11, 12), (11, 13, 14), (15,)]
 
 
@@ -465,8 +465,8 @@ def test_the_gateways_time_is_the_completion(read):
         (617_335_000, 92_465, "m-4", "s1"),
     ]
     assert trace.report.changed == {
-        "timestamp is the completion: it stands for the arrival, which is not logged": 3,
-        "the provider's prefix is cut from the model's name": 1,
+        "timestamp is the completion: used as arrival, which is not logged": 3,
+        "the provider's prefix is removed from the model's name": 1,
     }
     assert trace.report.notes == [
         "replies from the gateway's cache: 1; they cost no engine time",

@@ -39,7 +39,7 @@ def server(monkeypatch):
         running.address = f"http://127.0.0.1:{running.server_port}/data/conv.csv"
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        monkeypatch.setitem(fetch.SOURCES, "azure-2023-conv", fetch.Source(running.address, DIGEST))
+        monkeypatch.setitem(fetch.SOURCES, "azure-2023-conv", fetch.PublishedFile(running.address, DIGEST))
         yield running
         running.shutdown()
         thread.join()
@@ -52,7 +52,7 @@ def offline(monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{probe.getsockname()[1]}/conv.csv"
-    monkeypatch.setitem(fetch.SOURCES, "azure-2023-conv", fetch.Source(address, DIGEST))
+    monkeypatch.setitem(fetch.SOURCES, "azure-2023-conv", fetch.PublishedFile(address, DIGEST))
     return address
 
 

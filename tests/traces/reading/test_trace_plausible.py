@@ -8,7 +8,7 @@ import trace_miniatures as mini
 
 import traces
 from traces import BadInput
-from traces.reading.plausible import far_off
+from traces.reading.plausibility import far_off
 from traces.reading.report import Report
 
 SECOND = 10**9
@@ -51,7 +51,7 @@ def test_answers_that_came_whole_have_an_end_and_no_first_token(read):
     assert (long["e2e_s"], short["e2e_s"], short["ttft_s"]) == (0.5, 0.25, 0.25)
     assert np.isnan(long["ttft_s"])
     assert np.isnan(long["tpot_s"])
-    assert trace.report.changed == {"tpot_s is 0 in every row: answers came whole, without TTFT and TPOT": 1}
+    assert trace.report.changed == {"tpot_s is 0 in every row: answers were not streamed, without TTFT and TPOT": 1}
 
 
 def test_one_latency_of_zero_among_others_is_measured(read):
@@ -106,7 +106,7 @@ def test_a_planned_start_on_another_clock_gives_way_to_the_real_one(read):
     trace = read(planned(-0.6515369578941533, 8.4, 1.7e9 + 1.5, 1.7e9 + 2.75))
     arrivals = dict(zip(trace.workload["id"], trace.workload["arrival_ns"], strict=True))
     assert arrivals == {"0": 0, "1": SECOND, "2": 1.5 * SECOND, "3": 2.75 * SECOND}
-    assert trace.report.changed == {"targeted_start is on another clock than request_start, which is taken": 2}
+    assert trace.report.changed == {"targeted_start is on another clock than request_start, which is used": 2}
     assert not trace.report.warnings
 
 
@@ -128,7 +128,7 @@ def test_a_real_report_of_guidellm_is_twenty_seconds_long(data):
     trace = traces.load(folder / "guidellm_0.8.1.json.gz")
     assert len(trace.workload) == 120
     assert 18 * SECOND < trace.workload["arrival_ns"].max() < 22 * SECOND
-    assert trace.report.changed["targeted_start is on another clock than request_start, which is taken"] == 40
+    assert trace.report.changed["targeted_start is on another clock than request_start, which is used"] == 40
 
 
 def arrivals(*seconds):
@@ -153,6 +153,10 @@ def test_times_that_cannot_be_of_one_clock_are_a_warning(read, seconds, expected
 @pytest.mark.parametrize("seconds", [(0,), (0, 0, 0, 0), (0, 1, 2, 3, 4 + 900), (0, 0, 1, 500)])
 def test_a_night_or_a_burst_is_no_warning(read, seconds):
     assert not read(arrivals(*seconds), "columns").report.warnings
+
+
+def test_the_longest_pause_of_a_real_service_is_no_warning(data):
+    assert not traces.load(data / "traces/azure_2023/AzureLLMInferenceTrace_code.csv.gz").report.warnings
 
 
 def test_a_warning_names_its_run_and_is_kept_in_our_own_file(read, tmp_path):

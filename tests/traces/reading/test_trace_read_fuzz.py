@@ -56,6 +56,7 @@ def outcome(path, kind):
     return trace
 
 
+@pytest.mark.slow
 def test_every_damaged_file_is_a_trace_or_a_complaint(tmp_path):
     path, seed, read = tmp_path / "trace", 0, 0
     end = time.monotonic() + SECONDS

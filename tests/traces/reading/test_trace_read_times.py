@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traces.reading import times
+from traces.reading.columns import times
 
 
 def one(reading):

@@ -103,7 +103,7 @@ def test_numbers_serve_as_names():
         ),
         (
             [{"output": 5, "block_size": 4}],
-            "requests.0.block_size is there without blocks; expected both or neither",
+            "requests.0.block_size is given without blocks; expected both or neither",
         ),
         (
             [{"output": 5, "tokens": [1], "blocks": [1], "block_size": 1}],

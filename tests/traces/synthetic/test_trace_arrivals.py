@@ -24,11 +24,11 @@ from traces.synthetic import (
     Tenant,
     Ticks,
     Weibull,
-    courses,
     generate,
+    intensity,
 )
-from traces.synthetic.arrivals import Clock
-from traces.synthetic.courses import Wave
+from traces.synthetic.arrivals import ArrivalTimes
+from traces.synthetic.intensity import Sinusoid
 
 BURSTS = Markov((Piece(2, 10 * SECOND), Piece(40, 2 * SECOND)))
 EVERY_LAW = [
@@ -45,7 +45,7 @@ EVERY_LAW = [
 
 
 def times(law, until=1000 * SECOND, seed=0):
-    return Clock(law, law.rate, Stream(seed, "test")).until(until)
+    return ArrivalTimes(law, law.rate, Stream(seed, "test")).until(until)
 
 
 def inside(found, expected, deviation):
@@ -64,7 +64,7 @@ def test_every_law_brings_its_rate_in_order_the_same_each_time(law):
 
 @given(st.sampled_from(EVERY_LAW), st.lists(st.integers(0, 60 * SECOND), min_size=1, max_size=4))
 def test_a_clock_gives_the_same_times_however_it_is_asked(law, horizons):
-    asked, fresh = (Clock(law, law.rate, Stream(1, "x")) for _ in range(2))
+    asked, fresh = (ArrivalTimes(law, law.rate, Stream(1, "x")) for _ in range(2))
     for horizon in horizons:
         assert (asked.until(horizon) <= horizon).all()
     assert np.array_equal(asked.until(horizons[-1]), fresh.until(horizons[-1]))
@@ -117,7 +117,7 @@ def test_a_day_has_its_peak_where_it_is_said():
 def test_a_wave_is_inverted_to_the_nanosecond(amplitude, peak, steady):
     period = 10**12
     steady = np.sort(np.array(steady, dtype=np.int64))
-    found = Wave(amplitude, period, peak).times(steady)
+    found = Sinusoid(amplitude, period, peak).times(steady)
     assert (np.diff(found) >= 0).all()
     turn = 2 * math.pi / period
 
@@ -167,7 +167,7 @@ def test_an_impossible_law_names_its_field(law, arguments, expected):
 
 
 def test_states_too_short_to_be_counted_are_an_error(monkeypatch):
-    monkeypatch.setattr(courses, "MOST_STAYS", 1000)
+    monkeypatch.setattr(intensity, "MOST_STAYS", 1000)
     law = Markov((Piece(1e-6, 5), Piece(0, 5)))
     with pytest.raises(BadInput, match=r"^markov: more than 1000 stays in states"):
         times(law)

@@ -227,7 +227,7 @@ def test_a_draw_no_engine_could_hold_is_an_error_and_not_cut():
         (Lognormal, {"mean": -1, "cv": 1}, "mean is -1; expected a number from"),
         (Lognormal, {"mean": float("nan"), "cv": 1}, "mean is nan; expected a number from"),
         (Lognormal, {"mean": 5}, "sigma is missing; expected sigma or cv"),
-        (Lognormal, {"mean": 5, "cv": 1, "sigma": 1}, "cv stands beside sigma; expected one of the two"),
+        (Lognormal, {"mean": 5, "cv": 1, "sigma": 1}, "cv is given beside sigma; expected one of the two"),
         (Lognormal, {"mean": 5, "sigma": -1}, "sigma is -1; expected a number from 0"),
         (Lognormal, {"mean": 5, "cv": "1"}, "cv is '1'; expected a number from 0"),
         (Exponential, {"mean": 0}, "mean is 0; expected a number from"),
@@ -252,9 +252,9 @@ def test_a_draw_no_engine_could_hold_is_an_error_and_not_cut():
         (
             Quantiles,
             {"shares": [0, 0.5], "values": [5, 6]},
-            "shares is (0, 0.5); expected rising numbers",
+            "shares is (0, 0.5); expected ascending numbers",
         ),
-        (Quantiles, {"shares": [0, 1], "values": [6, 5]}, "values is (6, 5); expected numbers that never fall"),
+        (Quantiles, {"shares": [0, 1], "values": [6, 5]}, "values is (6, 5); expected non-decreasing numbers"),
         (Quantiles, {"shares": [0, 1], "values": [0, 5]}, "values[0] is 0; expected a number from 1"),
     ],
 )

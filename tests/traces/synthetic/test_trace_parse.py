@@ -7,7 +7,6 @@ from traces.synthetic import (
     AtOnce,
     Batches,
     Bimodal,
-    Crowd,
     Diurnal,
     Empirical,
     Exponential,
@@ -21,6 +20,7 @@ from traces.synthetic import (
     Piece,
     Piecewise,
     Poisson,
+    Population,
     Prefixes,
     Quantiles,
     Sessions,
@@ -120,7 +120,7 @@ def test_every_law_of_arrival_can_be_written(written, law):
     assert parse(mapping(arrivals=written)).arrivals == law
 
 
-def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
+def test_sessions_prefixes_correlation_and_a_population_can_be_written():
     assert parse(
         mapping(
             correlation=0.2,
@@ -128,7 +128,7 @@ def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
             prefixes={"groups": 3, "tokens": 50, "skew": 1},
             patience={"lasts": 30, "share": 0.5},
             block_size=4,
-            crowd={"tenants": 5},
+            population={"tenants": 5},
         )
     ) == Synthetic(
         requests=10,
@@ -139,7 +139,7 @@ def test_sessions_prefixes_correlation_and_a_crowd_can_be_written():
         prefixes=Prefixes(3, Fixed(50), 1),
         patience=Patience(30, 0.5),
         block_size=4,
-        crowd=Crowd(5),
+        population=Population(5),
     )
 
 
@@ -207,8 +207,8 @@ def test_a_backlog_can_be_written(written):
         ({"sessions": {"turns": 2, "think": -1}}, "synthetic.sessions.think is -1; expected a whole number from 0"),
         ({"prefixes": {"groups": 0, "tokens": 5}}, "synthetic.prefixes.groups is 0; expected a whole number from 1"),
         ({"correlation": 2}, "synthetic.correlation is 2; expected a number from -1 to 1"),
-        ({"block_size": 16}, "synthetic.block_size says nothing without sessions or prefixes"),
-        ({"crowd": {"tenants": 2}, "tenants": {"a": {}}}, "synthetic.crowd stands beside tenants"),
+        ({"block_size": 16}, "synthetic.block_size is given without sessions or prefixes"),
+        ({"population": {"tenants": 2}, "tenants": {"a": {}}}, "synthetic.population is given beside tenants"),
         (
             {"arrivals": "at_once", "sessions": {"turns": 2, "think": 1}},
             "synthetic.sessions need arrivals with a rate; found at_once",
@@ -220,7 +220,7 @@ def test_a_backlog_can_be_written(written):
         ({"tenants": {"a": {"wieght": 3}}}, "synthetic.tenants.a.wieght: unknown key; did you mean weight?"),
         ({"tenants": {"a": {"weight": -3}}}, "synthetic.tenants.a.weight is -3; expected a number from"),
         ({"tenants": {"a": {"prompt": {"fixed": 0}}}}, "synthetic.tenants.a.prompt.fixed.tokens is 0; expected"),
-        ({"tenants": {"a": {}, 1: {}, "1": {}}}, "synthetic.tenants.1 stands twice; expected one of each name"),
+        ({"tenants": {"a": {}, 1: {}, "1": {}}}, "synthetic.tenants.1 is given twice; expected one of each name"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_path(changes, expected):

@@ -11,12 +11,12 @@ from sim.request import SECOND
 from traces.describe.prefix_sharing import found
 from traces.synthetic import (
     Batches,
-    Crowd,
     Fixed,
     Geometric,
     Lognormal,
     Patience,
     Poisson,
+    Population,
     Prefixes,
     Sessions,
     Synthetic,
@@ -96,7 +96,7 @@ def test_a_number_of_requests_is_the_beginning_of_any_longer_workload():
         correlation=0.5,
         sessions=Sessions(Geometric(4), 10 * SECOND, context=4000),
         prefixes=Prefixes(5, Fixed(40), 1.0),
-        crowd=Crowd(3),
+        population=Population(3),
     )
     longer = generate(spec, 5)
     assert generate(Synthetic(**{**vars(spec), "requests": 100}), 5) == longer[:100]
@@ -173,8 +173,8 @@ def test_turns_lose_patience_each_on_its_own():
     assert len(set(waits)) == len(requests)
 
 
-def test_a_crowd_shares_the_rate_by_rank():
-    requests = generate(workload(requests=30_000, arrivals=Poisson(1e6), crowd=Crowd(4, 1.0)), 0)
+def test_a_population_shares_the_rate_by_rank():
+    requests = generate(workload(requests=30_000, arrivals=Poisson(1e6), population=Population(4, 1.0)), 0)
     counts = [sum(request.tenant == name for request in requests) for name in ("1", "2", "3", "4")]
     weights = np.array([1, 1 / 2, 1 / 3, 1 / 4])
     assert stats.chisquare(counts, weights / weights.sum() * 30_000).pvalue > 1e-4

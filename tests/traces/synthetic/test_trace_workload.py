@@ -14,7 +14,7 @@ from scipy import stats
 from sim.request import SECOND
 from traces import BadInput
 from traces.synthetic import AtOnce, Fixed, Gamma, Geometric, Lognormal, Poisson, Stream, Synthetic, Tenant, generate
-from traces.synthetic.arrivals import Arrivals, Clock
+from traces.synthetic.arrivals import Arrivals, ArrivalTimes
 
 
 def arrivals(requests):
@@ -67,7 +67,7 @@ class EveryThirdOfASecond(Arrivals):
 
 
 def test_arrival_times_are_exact_sums_of_whole_nanoseconds():
-    times = Clock(EveryThirdOfASecond(), 3.0, Stream(0, "x")).until(10**6 * SECOND)
+    times = ArrivalTimes(EveryThirdOfASecond(), 3.0, Stream(0, "x")).until(10**6 * SECOND)
     assert times[0] == 333_333_333
     assert times[-1] == len(times) * 333_333_333
     assert len(times) == 10**6 * SECOND // 333_333_333
@@ -75,7 +75,7 @@ def test_arrival_times_are_exact_sums_of_whole_nanoseconds():
 
 @given(st.lists(st.integers(0, 100 * SECOND), min_size=1, max_size=5))
 def test_a_clock_gives_the_same_times_however_it_is_asked(horizons):
-    asked, fresh = (Clock(Gamma(50, 2), 50, Stream(1, "x")) for _ in range(2))
+    asked, fresh = (ArrivalTimes(Gamma(50, 2), 50, Stream(1, "x")) for _ in range(2))
     for horizon in horizons:
         part = asked.until(horizon)
         assert (part <= horizon).all()
@@ -213,15 +213,15 @@ def test_a_stream_is_its_seed_and_its_name():
         ({"requests": 1, "output": None}, "output is missing; expected a law of lengths"),
         ({"requests": 1, "output": None, "tenants": (Tenant("a"),)}, "tenants.a.output is missing"),
         ({"requests": 1, "arrivals": None}, "arrivals is missing; expected a law such as"),
-        ({"duration": 1, "arrivals": AtOnce()}, "duration says nothing of arrivals at_once; expected requests"),
-        ({"requests": 1, "tenants": (Tenant("a"), Tenant("a"))}, "tenants.a stands twice"),
+        ({"duration": 1, "arrivals": AtOnce()}, "duration is given with arrivals at_once; expected requests"),
+        ({"requests": 1, "tenants": (Tenant("a"), Tenant("a"))}, "tenants.a is given twice"),
         (
             {"requests": 1, "tenants": (Tenant("a", arrivals=Poisson(1)),)},
-            "arrivals is of no use: every tenant has its own",
+            "arrivals is given although every tenant has its own",
         ),
         (
             {"requests": 1, "arrivals": AtOnce(), "tenants": (Tenant("a", arrivals=Poisson(1)),)},
-            "tenants.a.arrivals stands beside at_once for all",
+            "tenants.a.arrivals is given beside at_once for all",
         ),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_contradiction_or_a_gap_is_named(changes, expected):
         (Gamma, {"rate": "20", "cv": 1}, "rate is '20'; expected a number"),
         (Gamma, {"rate": 20, "cv": 0}, "cv is 0; expected a number from 0.01 to 100"),
         (Tenant, {"name": "a", "weight": 0}, "weight is 0; expected a number"),
-        (Tenant, {"name": "a", "weight": 1, "arrivals": Poisson(1)}, "weight stands beside arrivals"),
+        (Tenant, {"name": "a", "weight": 1, "arrivals": Poisson(1)}, "weight is given beside arrivals"),
         (Tenant, {"name": "a", "arrivals": AtOnce()}, "arrivals is at_once; expected a law with a rate"),
         (Tenant, {"name": ""}, "name is ''; expected text"),
     ],

@@ -267,9 +267,9 @@ def test_a_compressed_copy_is_no_parquet_file(tmp_path):
 
 
 def test_another_version_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("traces.writers.own.VERSION", 99)
+    monkeypatch.setattr("traces.writers.slotstep_trace.VERSION", 99)
     writers.write(everything(), tmp_path / "x.parquet")
-    with pytest.raises(BadInput, match=r"x\.parquet: version 99 of our own format; expected 1$"):
+    with pytest.raises(BadInput, match=r"x\.parquet: version 99 of slotstep's own format; expected 1$"):
         load(tmp_path / "x.parquet")
 
 

@@ -1,0 +1,1 @@
+"""Predictors of output length, which policies use instead of the true length."""

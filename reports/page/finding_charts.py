@@ -1,0 +1,89 @@
+"""The charts of a finding: points joined by lines, with their intervals; a line per value of one column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from reports.figures.distributions import WIDE_RANGE
+from reports.page import svg
+from reports.page.line_charts import significant_or_zero
+from reports.page.report import Curve, Finding
+
+APART = 4.0
+"""The horizontal distance between the interval strokes of different lines at the same x, in units of the view box."""
+
+
+@dataclass(frozen=True)
+class FindingChart:
+    """A chart: its title, a remark on points left out, its figure, and the name and CSS style of each line."""
+
+    title: str
+    remark: str
+    figure: Markup
+    lines: Sequence[tuple[str, str]]
+
+
+def finding_chart(finding: Finding, curve: Curve) -> FindingChart:
+    """The chart of a curve of a finding, without points and bounds that are not finite."""
+    points = finding.frame[[curve.across, curve.up]].astype("float64")
+    finite = np.isfinite(points.to_numpy("float64")).all(axis=1)
+    frame = finding.frame[finite]
+    title = f"{curve.up} over {curve.across}"
+    left = int((~finite).sum())
+    remark = f"{left} of {len(finite)} points are not finite and not drawn" if left else ""
+    box = svg.Box(height=280.0, left=64.0)
+    if frame.empty:
+        return FindingChart(
+            title, remark, box.figure(title, svg.text(box.width / 2, box.height / 2, "no points", "middle")), ()
+        )
+    groups: list[tuple[object, pd.DataFrame]] = [("", frame)]
+    if curve.split:
+        groups = [(name, pd.DataFrame(part)) for name, part in frame.groupby(curve.split, sort=False)]
+    x, y = _scales(box, frame[curve.across].to_numpy("float64"), _heights(frame, curve))
+    marks: list[Markup] = []
+    if curve.level is not None:
+        at = float(y(curve.level))
+        marks.append(svg.tag("line", x1=box.left, x2=box.width - box.right, y1=at, y2=at, class_="level"))
+    for place, (_, part) in enumerate(groups):
+        part = part.sort_values(curve.across)
+        across, up = x(part[curve.across].to_numpy("float64")), y(part[curve.up].to_numpy("float64"))
+        joined = "M" + " ".join(f"{a:.1f} {b:.1f}" for a, b in zip(across, up, strict=True))
+        marks.append(svg.tag("path", d=joined, class_="line", style=svg.look(place)))
+        if curve.low:
+            ends = part[[curve.low, curve.high]].to_numpy("float64")
+            for at, (low, high) in zip(across, ends, strict=True):
+                if np.isfinite([low, high]).all():
+                    beside = at + APART * (place - (len(groups) - 1) / 2)
+                    stroke = f"M{beside:.1f} {float(y(low)):.1f}V{float(y(high)):.1f}"
+                    marks.append(svg.tag("path", d=stroke, class_="line", style=f"stroke:var(--s{place % svg.HUES})"))
+        dot = f"fill:var(--s{place % svg.HUES})"
+        marks += [
+            svg.tag("circle", cx=float(a), cy=float(b), r=3, style=dot) for a, b in zip(across, up, strict=True)
+        ]
+    axes = box.axes(x, y, significant_or_zero, significant_or_zero, curve.across)
+    return FindingChart(
+        title, remark, box.figure(title, axes, *marks), [(str(n), svg.look(i)) for i, (n, _) in enumerate(groups)]
+    )
+
+
+def _heights(frame: pd.DataFrame, curve: Curve) -> svg.Floats:
+    """All values that the y axis has to cover: points, finite bounds, and the level."""
+    columns = [curve.up, *([curve.low, curve.high] if curve.low else [])]
+    values: svg.Floats = frame[columns].to_numpy("float64").ravel()
+    finite: svg.Floats = values[np.isfinite(values)]
+    return finite if curve.level is None else np.append(finite, curve.level)
+
+
+def _scales(box: svg.Box, across: svg.Floats, heights: svg.Floats) -> tuple[svg.Scale, svg.Scale]:
+    low, high = float(across.min()), float(across.max())
+    if low > 0 and high > WIDE_RANGE * low:
+        x = box.x(low / 1.2, high * 1.2, log=True)
+    else:
+        margin = 0.05 * (high - low) or 0.5
+        x = box.x(low - margin, high + margin)
+    return x, box.y(min(0.0, float(heights.min())), float(heights.max()) * 1.08 or 1.0)

@@ -1,0 +1,88 @@
+"""The step cost of a scenario, the profile that it comes from, and the pages that fit beside a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calibrate.hardware.memory_plan import capacity
+from calibrate.models.architecture import from_mapping
+from calibrate.profiles.profile import Profile
+from sim.cost import forms
+from slotstep.runs import profiles
+from slotstep.scenario.cost import TERMS
+
+if TYPE_CHECKING:
+    from slotstep.scenario.schema import Scenario
+
+
+def cost(scenario: Scenario) -> forms.StepCost:
+    """The step cost. Raises BadInput for one in which every step takes 0 ns, and as `curve`."""
+    made = curve(scenario)
+    if isinstance(made, forms.Curve) and not made.takes_time:
+        with scenario.blamed("cost: "):
+            raise ValueError("every step takes 0 ns; expected a coefficient above 0")
+    return made
+
+
+def curve(scenario: Scenario) -> forms.StepCost:
+    """The step cost. Raises BadInput for invalid coefficients, and for a profile that cannot be used."""
+    given = scenario.cost
+    with scenario.blamed("cost."):
+        if given.unit is not None:
+            return forms.Unit(given.unit)
+        if given.affine is not None:
+            return forms.Affine(**dict(given.affine))
+        if given.roofline is not None:
+            return forms.Roofline(**dict(given.roofline))
+    chosen = profile(scenario)
+    assert chosen is not None
+    with scenario.blamed("cost."):
+        return chosen.cost(**{key: value for key in TERMS if (value := getattr(given, key)) is not None})
+
+
+def profile(scenario: Scenario) -> Profile | None:
+    """The profile that the scenario names or that follows from the shapes it names; None for other kinds of cost.
+
+    Raises BadInput for a profile that does not exist or is invalid, for a model that does not fit the device, and for
+    content whose digest is not the one that the scenario states.
+    """
+    given = scenario.cost
+    if given.profile is not None:
+        with scenario.blamed("cost.profile: "):
+            found = profiles.find(given.profile)
+    elif given.shape is not None:
+        with scenario.blamed("cost.shape: "):
+            found = profiles.of_shape(**given.shape.model_dump(exclude_none=True))
+    else:
+        return None
+    if given.sha256 not in (None, found.sha256):
+        with scenario.blamed("cost.sha256: "):
+            of = given.profile or found.name
+            raise ValueError(f"found {given.sha256}; the content of {of} has {found.sha256}")
+    return found
+
+
+def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
+    """The number of pages that fit into the share `engine.fit` of device memory beside the model of the cost.
+
+    Raises BadInput if model or memory are not known, and for a model that does not fit.
+    """
+    machine = scenario.engine
+    assert machine.fit is not None
+    with scenario.blamed("engine.fit: "):
+        if profile is None or profile.content["memory"] is None:
+            raise ValueError(
+                "the memory of the device is not known; expected a cost with a shape, or a profile with it"
+            )
+        content = profile.content
+        return capacity(
+            from_mapping(content["model"]),
+            content["memory"],
+            dtype=content["dtype"],
+            kv_dtype=(content.get("details") or {}).get("kv_dtype"),
+            utilization=machine.fit,
+            tensor_parallel=content["tensor_parallel"],
+            page_size=machine.page_size,
+            token_budget=machine.token_budget,
+            slots=machine.slots,
+        ).pages
