@@ -93,9 +93,8 @@ def measure(result: Result, objective: Objective) -> Measured:
     if objective.latency is None:
         return Measured(1 - float(result.summary["attainment"] or 0), None)
     if objective.latency == "itl_s":
-        values, weights = pooled_gaps(
-            injected_requests([RequestRecords(log) for log in result.logs], result.service_log)
-        )
+        fleet = [RequestRecords(log) for log in result.logs]
+        values, weights = pooled_gaps(injected_requests(fleet, result.service_log))
     else:
         latency = counted(objective.latency, result.scenario.objectives.since)
         values = result.requests[latency].to_numpy(float, copy=True)

@@ -287,7 +287,7 @@ def test_the_routers_of_two_pools_draw_apart() -> None:
         "cluster={prefill: {replicas: 4, router: random}, decode: {replicas: 4, router: random}, transfer: {}}"
     )
     sent = [Request(str(n), 0, 8, 2) for n in range(256)]
-    trail = slotstep.run(given, workload=LoadedWorkload(sent)).service_log
-    assert trail is not None
-    to = {(journey, replica // 4): replica % 4 for journey, _, replica, _ in trail.table("legs").tolist()}
+    service_log = slotstep.run(given, workload=LoadedWorkload(sent)).service_log
+    assert service_log is not None
+    to = {(request, replica // 4): replica % 4 for request, _, replica, _ in service_log.table("legs").tolist()}
     assert {(to[n, 0], to[n, 1]) for n in range(256)} == {(a, b) for a in range(4) for b in range(4)}
