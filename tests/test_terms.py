@@ -73,7 +73,6 @@ def test_the_list_is_read() -> None:
     assert ruled_out("gates") == {"gates"}
 
 
-@pytest.mark.xfail(strict=False, reason="some names are still to be replaced")
 def test_no_identifier_has_a_word_that_is_ruled_out() -> None:
     found = {}
     for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):

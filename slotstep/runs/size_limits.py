@@ -1,7 +1,7 @@
 """Limits on the size of a run, lifted by `--yes` or `allow_large=True`.
 
-A run within them ends in minutes; they are listed in docs/scenario.md. What is known beforehand is refused before the
-run; the rest stops the run (`sim.service.bounds`).
+A run within them takes about 20 s at most on one core, at 10,000 requests a second; docs/scenario.md lists them. What
+is known beforehand is refused before the run; the rest stops the run (`sim.service.bounds`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 MOST_REPLICAS = 1024
 LARGEST_PAGE = 2**20
 """Tokens; the kernel keeps one counter for each position in a page."""
-MOST_STEPS = 30_000_000
-"""Steps of one run: a minute or two, and 3 GB."""
-MOST_PLANS = 2_000_000
+MOST_STEPS = 5_000_000
+"""Steps of one run: some ten seconds, and half a gigabyte."""
+MOST_PLANS = 1_000_000
 """Steps that are planned one by one: chunks of prompts, and all steps with macro: false."""
 MOST_NUMBERED = 10_000_000
 """Pages of an engine for replay, which numbers them."""
 MOST_RUNS = 100_000
 """Runs of one sweep or comparison, seeds included."""
-RUN = Bounds(steps=MOST_STEPS, batches=10_000_000, retries=300_000, failures=50_000)
+RUN = Bounds(steps=MOST_STEPS, batches=500_000, retries=100_000, failures=20_000)
 """The bounds at which a run is stopped."""
 
 

@@ -34,7 +34,7 @@ def test_an_output_of_two_thousand_million_tokens_is_refused_where_it_would_run(
     line = refused({**asked, "engine": {"pages": 10**9}})
     assert line == (
         "scenario: workload: the output of request 1 is 2,000,000,000 tokens, and each is a step; "
-        "expected at most 30,000,000, or --yes (in Python allow_large=True)"
+        "expected at most 5,000,000, or --yes (in Python allow_large=True)"
     )
     assert slotstep.run(slotstep.parse(asked)).summary["requests"]["rejected"] == 1  # it does not fit into 8192 pages
 
@@ -70,7 +70,7 @@ def test_sessions_say_how_many_requests_they_are():
     line = refused({"workload": {"synthetic": turns}, "cost": {"unit": "1ms"}})
     assert line == (
         "scenario: workload.synthetic.sessions: 10,000 of 10,000 turns each are 100,000,000 requests; "
-        "expected at most 2,000,000, or --yes (in Python allow_large=True)"
+        "expected at most 200,000, or --yes (in Python allow_large=True)"
     )
 
 
@@ -111,7 +111,7 @@ def test_failures_that_let_a_step_end_now_and_then_are_bounded(monkeypatch):
 
 
 def test_a_million_retries_a_nanosecond_apart_are_bounded(monkeypatch):
-    assert size_limits.RUN.retries == 300_000
+    assert size_limits.RUN.retries == 100_000
     monkeypatch.setattr(size_limits, "RUN", size_limits.Bounds(retries=20_000))
     two = [{"output": 10**6}, {"output": 5}, {"output": 5}]
     again = {"attempts": 10**6, "initial": "1ns", "factor": 1}
