@@ -85,10 +85,10 @@ class Request:
 
     def content_fits(self) -> bool:
         """Whether the tokens, or the blocks, are as long as the prompt and the `spoken` tokens."""
-        told = self.prompt + self.spoken
+        length = self.prompt + self.spoken
         if self.tokens is not None:
-            return len(self.tokens) == told
-        return self.block_size > 0 and len(self.blocks) == -(-told // self.block_size)
+            return len(self.tokens) == length
+        return self.block_size > 0 and len(self.blocks) == -(-length // self.block_size)
 
     def complaint(self) -> str:
         """The message for the first invalid count of this request."""

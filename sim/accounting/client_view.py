@@ -63,7 +63,7 @@ class Injected:
 
     @cached_property
     def requests(self) -> list[Request]:
-        """What was asked."""
+        """The requests."""
         return [request for records in self.fleet for request in records.log.requests]
 
     @cached_property
@@ -156,7 +156,7 @@ class ClientView(Injected):
 
     @cached_property
     def requests(self) -> list[Request]:
-        """What was asked, in order of first sending."""
+        """The requests, in order of first sending."""
         return self.service_log.requests
 
     @cached_property

@@ -35,7 +35,7 @@ def of_each(frame: Callable[[EventLog], pd.DataFrame], logs: Sequence[EventLog])
 
 
 def requests_frame(log: EventLog) -> pd.DataFrame:
-    """One row per injected request in order of arrival: what was asked, what became of it, its latencies.
+    """One row per injected request in order of arrival: its sizes, status and latencies.
 
     Timestamps are nullable integers in ns, latencies floats in seconds (NaN where undefined).
     """
@@ -56,8 +56,8 @@ def client_frame(logs: Sequence[EventLog], service_log: ServiceLog) -> pd.DataFr
     )
 
 
-def frame_of(asked: Sequence[Request], records: RequestRecords | Injected) -> pd.DataFrame:
-    """A row for each of the requests `asked`, in their order."""
+def frame_of(requests: Sequence[Request], records: RequestRecords | Injected) -> pd.DataFrame:
+    """A row for each of `requests`, in their order."""
     stamps = {
         "queued_ns": records.queued,
         "admitted_ns": records.admitted,
@@ -66,10 +66,10 @@ def frame_of(asked: Sequence[Request], records: RequestRecords | Injected) -> pd
     }
     return pd.DataFrame(
         {
-            "id": pd.array([request.id for request in asked], dtype="str"),
-            "tenant": pd.array([request.tenant for request in asked], dtype="str"),
-            "prompt": np.array([request.prompt for request in asked], np.int64),
-            "output": np.array([request.output for request in asked], np.int64),
+            "id": pd.array([request.id for request in requests], dtype="str"),
+            "tenant": pd.array([request.tenant for request in requests], dtype="str"),
+            "prompt": np.array([request.prompt for request in requests], np.int64),
+            "output": np.array([request.output for request in requests], np.int64),
             "tokens": records.tokens,
             "status": pd.array([STATUSES[status] for status in records.status], dtype="str"),
             "reason": pd.array(records.reasons, dtype="str"),

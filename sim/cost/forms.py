@@ -113,9 +113,9 @@ class Unit:
 class Curve(ABC):
     """Common part of all costs but `Unit`: a fixed part, terms linear in context and pages, and the host.
 
-    `host` comes before the device's part; `overlapped_host` runs beside it, so that the longer of the two counts.
-    `raggedness` r makes reading the context dearer by the factor 1 + r x (longest / mean - 1): that is r x `excess`
-    positions more, which stay the same over a run.
+    `host` comes before the device's part; `overlapped_host` runs at the same time: the longer of the two counts.
+    `raggedness` r increases the cost of reading the context by the factor 1 + r x (longest / mean - 1): that is
+    r x `excess` positions more, which stay the same over a run.
     """
 
     per_context_token: float = 0.0

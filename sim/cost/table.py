@@ -3,9 +3,9 @@
     step = host + dense(tokens) + sequences(decodes + chunks) + decode(decodes, context) + chunks by size and start
 
 A mixed step is no sum of a decode step and a prefill: its tokens share the matrix products, its attention runs in one
-launch, and beside a chunk the decodes may read their context more slowly (`beside`). Tables are laid out for every
-whole number once, by monotone interpolation, so that a step costs a few look-ups. Beyond the end of a table: see
-`Knots`. Independent of operators, models and devices.
+launch, and in a step with a chunk the decodes may read their context more slowly (`beside`). Tables are laid out for
+every whole number once, by monotone interpolation, so that a step costs a few look-ups. Beyond the end of a table:
+see `Knots`. Independent of operators, models and devices.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Table(Curve):
     crossing   in such a step, for each decode and each token of the largest chunk: launched and empty
     launch     what every chunk's base has in it and several in one step pay once
     per_tail_token  for each position by which the longest decode exceeds the mean, where one block reads it alone
-    unsplit    decodes (padded) from which that is so in a step without a chunk; beside a chunk it always is
+    unsplit    decodes (padded) from which that is so in a step without a chunk; with a chunk it always is
     graph_sizes  as in `sim.cost.forms.Roofline`
 
     A chunk larger than the largest measured one reads itself as it would read what came before: each further token

@@ -24,7 +24,7 @@ class Batch(Shape):
     found      cached pages of the sequence at which the admission pass ended
     repeat     the plan must be made again after so many steps at the latest
     until      time from which it must be made again, at the first step boundary (None: never)
-    growth     pages that each of the `repeat` steps begins to fill, beside those that the plan has taken (0 first)
+    growth     pages that each of the `repeat` steps begins to fill, in addition to those of the plan (0 first)
     durations  of the steps to come, ns, where the driver has computed them
     steps      how many of these steps count as planned; `done` of them are committed
     yields     (sequence, step of its token before) of those in `work` that get a token

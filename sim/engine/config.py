@@ -11,7 +11,7 @@ from sim.policy.base import Policy
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """Settings of one engine; all counts are at least 1. Raises ValueError for values that make no sense.
+    """Settings of one engine. Raises ValueError for a count below 1 and for values that exclude each other.
 
     slots               most sequences in the running batch (vLLM: max_num_seqs)
     token_budget        most positions computed by one step (vLLM: max_num_batched_tokens)

@@ -1,4 +1,4 @@
-"""What happened between the clients and the replicas, beside the replicas' own logs: flat integer arrays.
+"""What happened between the clients and the replicas, in addition to the replicas' own logs: flat integer arrays.
 
 A request has attempts, counted from 0: a client may send it again after a rejection, a time-out or a failure. An
 attempt has legs, each an entry in the log of one replica: a request moves on when its replica fails, or from the pool
