@@ -7,6 +7,7 @@ and admits it, perhaps in place of a victim (displacement). `admit` books the ad
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import takewhile
 
 from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
@@ -49,6 +50,9 @@ def enter(
     found: list[Page] = []
     if state.pool.remembers and not seq.computed:
         batch.found = found = state.pool.find(seq)
+        if victim is not None:
+            withdrawn = state.unwritten(victim)
+            batch.found = found = list(takewhile(lambda page: page not in withdrawn, found))
     start = seq.computed + len(found) * state.pool.page_size
     wanted = min(seq.known - start, limit)
     tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
@@ -73,7 +77,9 @@ def take_slot(state: EngineState, batch: Batch, limit: int) -> bool:
     if head is None or head.last_step >= state.log.steps:  # none, or displaced with a token in flight
         return False
     victim = displaced(state, head, batch.planned)
-    return victim is not None and enter(state, head, batch, limit, victim) is None
+    if victim is None or any(page.holders > 1 for page in state.unwritten(victim)):  # a newcomer counts on its step
+        return False
+    return enter(state, head, batch, limit, victim) is None
 
 
 def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence | None:

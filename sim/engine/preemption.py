@@ -15,10 +15,9 @@ def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
     """
     step, now = state.decoders.step, batch.planned
     tokens = batch.withdraw(victim)
+    state.pool.withdraw(victim, len(state.unwritten(victim)))
     if victim.decoding:
         state.stop_decoding(victim)
-    if state.pool.remembers:
-        state.keep_pages(victim, tokens)
     state.leave(victim, victim.computed + tokens)
     if victim.over and state.evict_late:
         state.riding.remove(victim)

@@ -13,7 +13,7 @@ from sim.engine.queue import Waiting
 from sim.log.events import CANCELLED, DEQUEUED, FINISHED, MOVED, RELEASED, EventLog
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
-from sim.request import NO_LIMIT, Nanoseconds, Sequence
+from sim.request import NO_LIMIT, Nanoseconds, Page, Sequence
 
 
 class EngineState:
@@ -124,6 +124,13 @@ class EngineState:
         """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight."""
         in_flight = seq.last_step >= self.log.steps
         self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+
+    def unwritten(self, seq: Sequence) -> list[Page]:
+        """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
+        if seq.decoding or not seq.table:
+            return []
+        in_flight = seq.last_step >= self.log.steps
+        return seq.table[min(seq.computed, seq.known - in_flight) // self.pool.page_size :]
 
     def leave(self, seq: Sequence, positions: int) -> None:
         """Free the slot of a sequence, and its pages, in which it has `positions` positions."""

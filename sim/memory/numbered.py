@@ -121,6 +121,12 @@ class NumberedPrefixPool(PrefixPool):
             for place in range(kept, len(seq.table)):
                 self.number[seq.table[place]] = table[place]
 
+    def withdraw(self, seq: Sequence, pages: int) -> None:
+        """Take pages out of the cache; their numbers stay in the table of the sequence."""
+        for page in seq.table[len(seq.table) - pages :]:
+            del self.number[page]
+        super().withdraw(seq, pages)
+
     def forget(self, page: Page) -> None:
         """Evict a page, and free its number."""
         super().forget(page)

@@ -60,6 +60,9 @@ class PagePool:
     def claim(self, seq: Sequence, found: list[Page]) -> None:
         """Have a sequence hold the pages that `find` returned."""
 
+    def withdraw(self, seq: Sequence, pages: int) -> None:
+        """Take the last `pages` cached pages of a sequence out of the cache: no step fills them."""
+
     def keep(self, seq: Sequence, full: int) -> None:
         """Enter the first `full` pages of a sequence, which are full, into the cache."""
 

@@ -87,6 +87,14 @@ class PrefixPool(PagePool):
             self.known.setdefault(key, {})[page] = None
             seq.table.append(page)
 
+    def withdraw(self, seq: Sequence, pages: int) -> None:
+        """Take the last `pages` cached pages of a sequence out of the cache; it alone holds them, and still does."""
+        for page in seq.table[len(seq.table) - pages :]:
+            assert page.holders == 1, "withdrew a page that another sequence found"
+            self.changes += 1
+            self.uncache(page)
+        del seq.table[len(seq.table) - pages :]
+
     def take(self, pages: int) -> None:
         """Take pages: those never cached first, then the least recently used, which are evicted."""
         super().take(pages)
@@ -104,11 +112,15 @@ class PrefixPool(PagePool):
         """Evict a page that no sequence holds."""
         self.changes += 1
         del self.idle[page]
+        self.uncache(page)
+        self.use.evictions += 1
+
+    def uncache(self, page: Page) -> None:
+        """Have `find` no longer return a page."""
         alike = self.known[page.key]
         del alike[page]
         if not alike:
             del self.known[page.key]
-        self.use.evictions += 1
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """Free all pages of a sequence, the last first; those that no other sequence holds stay in the cache."""

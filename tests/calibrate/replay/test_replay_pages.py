@@ -98,6 +98,19 @@ def test_a_shared_page_is_free_with_its_last_holder():
     pool.check()
 
 
+def test_a_page_that_a_withdrawn_step_would_have_filled_is_not_found():
+    pool = NumberedPrefixPool(4, 4)
+    first, second = sequence(0, range(9)), sequence(1, [*range(8), 99])
+    pool.take(3)
+    pool.keep(first, 2)
+    pool.withdraw(first, 1)
+    assert len(pool.find(second)) == 1
+    pool.check_numbers()
+    pool.give_back(first, 3)
+    assert (pool.free, pool.cached) == (4, 1)
+    pool.check()
+
+
 def test_pages_that_are_taken_again_are_the_ones_given_back():
     pool = NumberedPool(2, 4)
     one, other = sequence(0, [1]), sequence(1, [2])

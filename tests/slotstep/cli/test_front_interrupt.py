@@ -30,6 +30,7 @@ def interrupted(arguments, until):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where the tests run in background
     )
     while not until() and command.poll() is None:
         time.sleep(0.01)
