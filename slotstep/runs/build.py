@@ -157,8 +157,7 @@ def admission(engine: Engine) -> Admission:
 
 def router(scenario: Scenario, pool: Pool) -> Router:
     """The router of a pool. Raises BadInput for an unknown router or option."""
-    if pool.size == 1:
-        return First()
     name = next((name for name in POOLS if getattr(scenario.cluster, name) is pool), "")
     with scenario.blamed("cluster.router: "):
-        return routers.build(*parts(pool.router), scenario.seed, pool.size, name)
+        made = routers.build(*parts(pool.router), scenario.seed, pool.size, name)
+    return First() if pool.size == 1 else made

@@ -227,6 +227,7 @@ def test_sessions_stay_with_their_replica() -> None:
             "engine.batching: found static; pools of prefill and decode need continuous",
         ),
         ("cluster={replicas: 2, router: {sticky: {by: id}}}", "by is 'id'; expected tenant or session"),
+        ("cluster={router: nearest}", "cluster.router: 'nearest' is unknown"),
     ],
 )
 def test_what_makes_no_sense_is_refused(setting: str, complaint: str) -> None:
