@@ -47,14 +47,21 @@ class Metric:
     of      computes it from the accounts of the run: a number, a text, or a mapping or list of them
     values  what it consists of, by dotted path below the key; "" stands for the metric itself, `*` for any name, `[]`
             for each element of a list
-    line    the subject of its own line in the table of a run; "": it has none
+    line    the subject of its own line in the table of a run, by default its key; "": another line tells it
     """
 
     key: str
     about: str
     of: Callable[[Accounts], Any]
     values: Mapping[str, Value] = field(default_factory=dict)
-    line: str = ""
+    line: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """The subject of its line in the table of a run; "" if it has none: only single numbers have one."""
+        if "" not in self.values or self.values[""].type == "string":
+            return ""
+        return self.key if self.line is None else self.line
 
     @property
     def columns(self) -> Iterator[tuple[tuple[str, ...], Value]]:

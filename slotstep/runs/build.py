@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sim.accounting.metrics import chosen
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
@@ -39,6 +40,8 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
 def check(scenario: Scenario) -> None:
     """Build everything that needs no trace and no drawn requests. Raises BadInput for what is inconsistent."""
     check_replicas(scenario)
+    with scenario.blamed("metrics: "):
+        chosen(scenario.metrics or ())
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             costs.cost(each)

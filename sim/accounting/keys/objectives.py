@@ -23,12 +23,14 @@ GOODPUT = Metric(
     "requests that met all objectives, per second of makespan; null without objectives",
     goodput,
     {"": Value(unit="requests/s")},
+    line="",
 )
 ATTAINMENT = Metric(
     "attainment",
     "share of *injected* requests that met all objectives; null without objectives",
     attainment,
     {"": Value(unit="share", best="highest", name="attainment", header="attain-\nment")},
+    line="",
 )
 OBJECTIVES_FROM = Metric(
     "objectives_from",

@@ -42,26 +42,32 @@ STEPS = Metric(
     "forward passes",
     lambda accounts: sum(log.steps for log in accounts.logs),
     {"": Value("int64", "steps")},
+    line="",
 )
 MAKESPAN = Metric(
     "makespan_s",
     "from the first queue entry to the last end",
     lambda accounts: accounts.span / SECOND,
     {"": Value(unit="s", best="shortest", name="makespan", header="make-\nspan")},
+    line="",
 )
 OCCUPANCY = Metric(
     "occupancy",
     "(`decode` + `prefill`) / `bought`, in slot-steps",
     occupancy,
     {"": Value(unit="share", best="highest", name="occupancy", header="occu-\npancy")},
+    line="",
 )
 PREEMPTIONS = Metric(
     "preemptions",
     "number of preemptions of running sequences",
     lambda accounts: sum(int(records.preemptions.sum()) for records in accounts.fleet),
     {"": Value("int64", best="fewest", name="preemptions", header="preemp-\ntions")},
-    line="preemptions",
 )
 TOKENS_PER_SLOT_STEP = Metric(
-    "tokens_per_slot_step", "tokens delivered / slot-steps bought", tokens_per_slot_step, {"": Value(unit="tokens")}
+    "tokens_per_slot_step",
+    "tokens delivered / slot-steps bought",
+    tokens_per_slot_step,
+    {"": Value(unit="tokens")},
+    line="",
 )

@@ -20,6 +20,7 @@ from policies.base.choices import choice
 from policies.predictors.registry import PREDICTORS
 from policies.routers import ROUTERS
 from policies.victims import VICTIMS
+from sim.accounting.metrics import METRICS
 from sim.registry import Registry
 from slotstep.runs import profiles
 from slotstep.scenario.cluster import POOLS, group_sections
@@ -48,6 +49,7 @@ def names(settings: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
         if "router" in pool:
             yield ROUTERS, choice(pool["router"])[0]
     yield from formats(settings["workload"])
+    yield from ((METRICS, name) for name in settings.get("metrics", ()))
     for section in (settings, *group_sections(settings)):
         yield from forms(section.get("cost") or {})
         engine = section["engine"]
