@@ -10,9 +10,9 @@ from sim.accounting.metrics import METRICS, schema
 
 INTRODUCTION = (
     "Every metric of a run, from its declaration in `sim/accounting/keys/`. A metric is a key of the summary"
-    " ([output.md](output.md)): one value, or several below it. A value is a column of a sweep, `ttft_s.p99` the column"
-    " `ttft_s_p99`, unless it is named after *not in a sweep*. `NAME` stands for any name, `N` for a position in a list"
-    " from 0. Where a value is said to be best, comparisons of runs have a column for it."
+    " ([output.md](output.md)): one value, or several below it. A value is a column of a sweep, `ttft_s.p99` the"
+    " column `ttft_s_p99`, unless it is named after *not in a sweep*. `NAME` stands for any name, `N` for a position"
+    " in a list from 0. Where a value is said to be best, comparisons of runs have a column for it."
     " [summary.schema.json](summary.schema.json) is the JSON schema."
     " [architecture.md](architecture.md#nine-examples) shows how one is added."
 )
