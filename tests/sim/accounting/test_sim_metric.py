@@ -38,5 +38,5 @@ def test_every_built_in_metric_is_listed_under_its_key_and_explained():
 
 
 def test_a_key_is_taken_once():
-    with pytest.raises(ValueError, match=r"run:STEPS' has the key 'steps', which another metric has"):
+    with pytest.raises(ValueError, match=r"run:STEPS' has the key 'steps', which is taken"):
         chosen(["sim.accounting.keys.run:STEPS"])
