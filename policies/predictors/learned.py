@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from bisect import insort
 from math import ceil
 
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 
 
 class LearnedPredictor(ABC):
@@ -34,7 +35,7 @@ class LearnedPredictor(ABC):
 
     def ended(self, seq: Sequence) -> None:
         """Learn from a request that left the engine, unless it was cut short."""
-        if seq.over and not seq.cut_short:
+        if seq.over and not seq.target.cut_short:
             self.learn(seq.request, seq.known - seq.request.prompt)
 
     @abstractmethod
