@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command_line import code_of
 
@@ -90,6 +92,14 @@ def test_rows_of_another_scenario_with_the_same_axes_are_kept_apart(
     back = swept(tmp_path, TINY)
     assert back.frame().requests_injected.tolist() == [6, 6]
     assert len(back.earlier()) == 2
+
+
+def test_a_row_that_does_not_state_its_code_is_of_another_version(tmp_path: Path) -> None:
+    store = swept(tmp_path, TINY)
+    old = pa.table({"run": ["old"], "status": ["ended"], "steps": ["many"]})
+    pq.write_table(old, tmp_path / "runs" / "old.parquet")
+    assert len(store.frame()) == 2
+    assert said(store) == "1 of another version of slotstep"
 
 
 def test_a_grid_that_grows_leaves_nothing_out(tmp_path: Path) -> None:
