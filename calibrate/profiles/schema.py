@@ -12,7 +12,9 @@ from typing import Any
 
 from sim.accounting.extrapolation import BOUNDS
 from sim.cost.forms import Affine, Curve, Roofline
-from sim.cost.table import KNOTS, LINES, Knots, Lines, Table, table
+from sim.cost.knots import Knots
+from sim.cost.surface import Surface
+from sim.cost.table import KNOTS, LINES, Lines, Table, table
 
 FORMAT = 1
 CURVES: dict[str, type[Curve]] = {"affine": Affine, "roofline": Roofline, "table": Table}
@@ -158,6 +160,8 @@ def yaml_coefficient(value: Any) -> Any:
         return {"at": list(value.at), "ns": list(value.y)}
     if isinstance(value, Lines):
         return {**yaml_coefficient(value.base), "per_position": list(value.per_position.y)}
+    if isinstance(value, Surface):
+        return {"at": list(value.at), "along": list(value.along), "ns": [list(row) for row in value.ns]}
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from slotstep.cli.calibrate.fit import fit
+from slotstep.cli.calibrate.from_aiconfigurator import from_aiconfigurator
 from slotstep.cli.calibrate.from_log import from_log
 from slotstep.cli.calibrate.from_operators import from_operators
 from slotstep.cli.calibrate.from_shapes import from_shapes
@@ -50,7 +51,7 @@ COMMANDS = (
     *(sweep, results, study, capacity, run, compare, parity),
 )
 OF_TRACES = (info, fit_trace, convert, generate, fetch)
-OF_CALIBRATION = (from_steps, from_log, from_operators, from_shapes, measure, fit, transfer)
+OF_CALIBRATION = (from_steps, from_log, from_operators, from_aiconfigurator, from_shapes, measure, fit, transfer)
 
 app = typer.Typer(
     help="What did the slots of an LLM serving engine do, and what would they do under another policy?",
