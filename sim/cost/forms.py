@@ -18,8 +18,8 @@ from math import isfinite, sqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sim.cost.surface import BentLine
 from sim.request import Nanoseconds
 
 TOO_LONG = 2.0**63
@@ -85,16 +85,6 @@ class Shape:
         self.pieces.append((start, tokens))
         self.chunk_tokens += tokens
         self.double_work += tokens * (2 * start + tokens)
-
-
-class Bend(Protocol):
-    """A function of a position, in ns."""
-
-    def __call__(self, position: float) -> float:
-        """The value at one position."""
-
-    def over(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values at many: the same numbers."""
 
 
 class StepCost(Protocol):
@@ -182,7 +172,7 @@ class Curve(ABC):
         """Nanoseconds for each position of the context, constant over a run of decode steps."""
         return self.per_context_token
 
-    def bend(self, shape: Shape) -> Bend | None:
+    def bend(self, shape: Shape) -> BentLine | None:
         """What the mean context of the decodes adds besides, where it is no straight line; constant over a run."""
         return None
 
