@@ -190,6 +190,9 @@ def test_a_metric_of_a_file_is_in_every_table(folder: Path, capsys: pytest.Captu
     capsys.readouterr()
     assert code_of("results", "many", "--json", "--query", "SELECT longest_output FROM runs") == 0
     assert json.loads(capsys.readouterr().out) == [{"longest_output": 4}] * 2
+    (folder / "mine.py").unlink()
+    del sys.modules["mine"]
+    assert "metrics: 'mine:LONGEST' cannot be loaded: ModuleNotFoundError" in complaint(capsys, "report", "out")
 
 
 def test_a_trace_format_of_a_file_reads_and_one_of_a_package_is_detected(
