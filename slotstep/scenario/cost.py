@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ValidationInfo, field_validator, model_validator
 
-from slotstep.scenario.fields import Coefficient, Count, Label, Positive, Section, Share, Time, sequence
+from slotstep.scenario.fields import Coefficient, Count, Label, Positive, Section, Seed, Share, Time, sequence
 
 KINDS = ("unit", "affine", "roofline", "profile", "shape")
 TERMS = ("host", "overlapped_host", "raggedness", "graph_sizes")
@@ -36,6 +36,10 @@ class Affine(Section):
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
     overlapped_host: Coefficient = 0.0
+    prompt_launches: Coefficient = 0.0
+    per_mixed_context_token: Coefficient = 0.0
+    per_tail_token: Coefficient = 0.0
+    unsplit: Seed = 0
     raggedness: Share = 0.0
 
 
@@ -53,12 +57,16 @@ class Roofline(Section):
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
     overlapped_host: Coefficient = 0.0
+    prompt_launches: Coefficient = 0.0
+    per_mixed_context_token: Coefficient = 0.0
+    per_tail_token: Coefficient = 0.0
+    unsplit: Seed = 0
     raggedness: Share = 0.0
     graph_sizes: Annotated[tuple[Count, ...], BeforeValidator(sequence)] = ()
 
 
 class Efficiencies(Section):
-    """Attained shares of the data sheet; defaults are those of `calibrate.profiles.analytic`."""
+    """Attained shares of the data sheet; defaults are those of `calibrate.hardware.attained`."""
 
     weights: Positive | None = None
     cache: Positive | None = None
@@ -68,7 +76,7 @@ class Efficiencies(Section):
 
 
 class ShapeCost(Section):
-    """A step cost computed from a model's shape and a device's data sheet."""
+    """A step cost computed from a model's shape and a device's data sheet, with the host time of an engine."""
 
     model: Label
     device: Label
@@ -76,6 +84,9 @@ class ShapeCost(Section):
     dtype: Label | None = None
     kv_dtype: Label | None = None
     context: Positive | None = None
+    engine: Label = "vllm"
+    version: Label | None = None
+    scheduling: Literal["asynchronous", "synchronous"] | None = None
     efficiency: Efficiencies = Efficiencies()
 
     @field_validator("model")
