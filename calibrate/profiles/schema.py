@@ -13,7 +13,9 @@ from typing import Any
 from calibrate.profiles.forms import FORMS, curve
 from sim.accounting.extrapolation import BOUNDS
 from sim.cost.forms import Curve
-from sim.cost.table import Knots, Lines
+from sim.cost.knots import Knots
+from sim.cost.surface import Surface
+from sim.cost.table import Lines
 
 FORMAT = 1
 KEYS = {
@@ -139,6 +141,8 @@ def yaml_coefficient(value: Any) -> Any:
         return {"at": list(value.at), "ns": list(value.y)}
     if isinstance(value, Lines):
         return {**yaml_coefficient(value.base), "per_position": list(value.per_position.y)}
+    if isinstance(value, Surface):
+        return {"at": list(value.at), "along": list(value.along), "ns": [list(row) for row in value.ns]}
     return list(value) if isinstance(value, tuple) else value
 
 
