@@ -2,7 +2,7 @@
 
 Sizes go to calibrate/uncertainty/sizes.yaml, tables to docs/uncertainty.md. `--rows` is a silicon_sample.csv in place
 of the one in the installed package aiconfigurator-core; the other data are in SLOTSTEP_DATA, or else in
-../shared/data.
+../shared/data. `--held` judges the sizes that ship by rows that they were not learned from: after everything else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import yaml
 
 from benchmarks.fidelity.__main__ import put
 from benchmarks.uncertainty.corpus import Cell, cells, fitted_cells, table, table_cells
-from benchmarks.uncertainty.sizes import covered, learned, left_out
+from benchmarks.uncertainty.sizes import Coverage, by_group, covered, learned, left_out
+from calibrate.uncertainty import error_model
 from calibrate.uncertainty.error_model import MADE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -58,12 +59,26 @@ def section(found: Mapping[str, Sequence[Cell]]) -> str:
         own = sum(covered(these, learned(these))) / len(these)
         lines += ["", f"### Coverage of costs {MADE[kind]}", ""]
         lines += [f"Of all cells, with each group left out: {total:.0%}; with none left out: {own:.0%}.", ""]
-        lines += ["| left out | metric | cells | covered | median error |", "|---|---|---:|---:|---:|"]
-        lines += [
-            f"| {each.group} | {each.metric.upper()} | {each.cells} | {each.covered / each.cells:.0%} "
-            f"| {each.error:+.2f} |"
-            for each in groups
-        ]
+        lines += rows_of(groups, "left out")
+    return "\n".join(lines) + "\n"
+
+
+def rows_of(groups: Sequence[Coverage], first: str) -> list[str]:
+    """A row for each metric of each group."""
+    lines = [f"| {first} | metric | cells | covered | median error |", "|---|---|---:|---:|---:|"]
+    return lines + [
+        f"| {each.group} | {each.metric.upper()} | {each.cells} "
+        f"| {each.covered / each.cells:.0%} | {each.error:+.2f} |"
+        for each in groups
+    ]
+
+
+def held_section(these: Sequence[Cell]) -> str:
+    """The coverage of the held rows by the sizes that ship, which were learned from open rows."""
+    groups = by_group(these, lambda _: error_model.sizes()["shapes"])
+    total = sum(each.covered for each in groups) / len(these)
+    lines = [f"`python -m benchmarks.uncertainty --held`, {datetime.date.today()}.", ""]
+    lines += [f"Held rows, from shapes: {total:.0%} of {len(these)} cells covered.", "", *rows_of(groups, "group")]
     return "\n".join(lines) + "\n"
 
 
@@ -71,7 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Learn, and write sizes and page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.uncertainty", description="Sizes of the error model.")
     parser.add_argument("--rows", type=Path, help="a silicon_sample.csv; the installed package's if not given")
+    parser.add_argument("--held", action="store_true", help="learn nothing; the coverage of the held rows, once")
     options = parser.parse_args(arguments)
+    if options.held:
+        put(PAGE, "held", held_section(list(cells(table(options.rows, held=True)))))
+        return
     data = Path(os.environ.get("SLOTSTEP_DATA", ROOT.parent / "shared" / "data"))
     if not data.is_dir():
         sys.exit(f"no public data at {data}; set SLOTSTEP_DATA to its folder")

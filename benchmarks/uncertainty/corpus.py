@@ -63,22 +63,26 @@ class Cell:
     prompts: float
 
 
-def table(file: Path | None = None) -> pd.DataFrame:
-    """The open rows that can be predicted from shapes. Raises FileNotFoundError without the package."""
+def table(file: Path | None = None, held: bool = False) -> pd.DataFrame:
+    """The open rows, or the held ones, that can be predicted from shapes.
+
+    Raises FileNotFoundError without the package.
+    """
     if file is None:
         found = importlib.util.find_spec("aiconfigurator_core")
         if found is None or found.origin is None:
             raise FileNotFoundError("aiconfigurator-core is not installed; expected pip install aiconfigurator-core")
         file = Path(found.origin).parent / FILE
     rows = pd.read_csv(file, low_memory=False)
-    rows = rows[[zlib.crc32(name.encode()) % 2 == 0 for name in rows["id"]]]
+    rows = rows[[zlib.crc32(name.encode()) % 2 == held for name in rows["id"]]]
     chosen = (rows["mode"] == "agg") & (rows["precision"] == "fp8") & (rows["pp_size"] == 1)
     return rows[chosen & rows["model_path"].isin(MODELS) & rows["system"].isin(DEVICES)].reset_index(drop=True)
 
 
 def cells(rows: pd.DataFrame) -> Iterator[Cell]:
     """The metrics of every row, predicted from shapes at their default efficiencies."""
-    for row in rows.to_dict("records"):
+    for record in rows.to_dict("records"):
+        row = {str(name): value for name, value in record.items()}
         stated = "gap" not in row["silicon_data_source"]
         made = scenario(row, stated)
         found = moved(costs.cost(made), partial(means, made, load(made)))
@@ -163,11 +167,15 @@ def scenario(row: dict[str, Any], stated: bool) -> Scenario:
         return {"uniform": {"minimum": round(0.8 * most), "maximum": most}} if stated else int(most)
 
     prompt, output = int(row["isl"]), int(row["osl"])
-    engine = {"slots": clients, "token_budget": BUDGET, "pages": clients * (2 + (prompt + output) // 16)}
+    engine: dict[str, Any] = {
+        "slots": clients,
+        "token_budget": BUDGET,
+        "pages": clients * (2 + (prompt + output) // 16),
+    }
     if row["backend"] == "vllm":
         engine |= {"preset": "vllm", "prefix_cache": False}
-    requests = {"requests": ROUNDS * clients, "arrivals": {"at_once": {}}}
-    shape = {
+    requests: dict[str, Any] = {"requests": ROUNDS * clients, "arrivals": {"at_once": {}}}
+    shape: dict[str, Any] = {
         "model": MODELS[row["model_path"]],
         "device": DEVICES[row["system"]],
         "tensor_parallel": int(row["tp_size"]),

@@ -9,7 +9,7 @@ counts as one, one of fewer as so many tenths.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from benchmarks.uncertainty.corpus import Cell
 from calibrate.arrays import Floats
-from calibrate.uncertainty.model import Uncertainty
+from calibrate.uncertainty.model import MEDIANS, SPREADS, Uncertainty
 
 SHARE = 0.9
 REACH = float(norm.ppf(0.5 + SHARE / 2))
@@ -43,8 +43,9 @@ def learned(cells: Sequence[Cell], source: str = "") -> Uncertainty:
     order = np.argsort(ratio)
     reached = np.searchsorted(np.cumsum(weight[order]), SHARE * weight.sum())
     scale = float(ratio[order][min(reached, len(order) - 1)]) / REACH
-    decode, prompts = np.exp(median).tolist()
-    return Uncertainty(decode, prompts, *(scale * np.sqrt(variance)).tolist(), source=source)
+    medians, spreads = np.exp(median).tolist(), (scale * np.sqrt(variance)).tolist()
+    factors = zip((*MEDIANS, *SPREADS), (*medians, *spreads), strict=True)
+    return Uncertainty(**dict(factors), source=source)
 
 
 def covered(cells: Sequence[Cell], sizes: Uncertainty) -> list[bool]:
@@ -59,7 +60,7 @@ def covered(cells: Sequence[Cell], sizes: Uncertainty) -> list[bool]:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of one left-out group: the cells of a metric, how many of them are covered, and their median log error."""
+    """Of one group: the cells of a metric, how many of them are covered, and their median log error."""
 
     group: str
     metric: str
@@ -68,13 +69,18 @@ class Coverage:
     error: float
 
 
-def left_out(cells: Sequence[Cell]) -> list[Coverage]:
-    """The coverage of each group by the sizes of all others."""
+def by_group(cells: Sequence[Cell], sizes: Callable[[str], Uncertainty]) -> list[Coverage]:
+    """The coverage of each group by the sizes for it."""
     found = []
     for group in dict.fromkeys(cell.group for cell in cells):
-        sizes = learned([cell for cell in cells if cell.group != group])
+        used = sizes(group)
         for metric in dict.fromkeys(cell.metric for cell in cells if cell.group == group):
             mine = [cell for cell in cells if (cell.group, cell.metric) == (group, metric)]
             error = float(np.median([cell.error for cell in mine]))
-            found.append(Coverage(group, metric, len(mine), sum(covered(mine, sizes)), error))
+            found.append(Coverage(group, metric, len(mine), sum(covered(mine, used)), error))
     return found
+
+
+def left_out(cells: Sequence[Cell]) -> list[Coverage]:
+    """The coverage of each group by the sizes of all others."""
+    return by_group(cells, lambda group: learned([cell for cell in cells if cell.group != group]))

@@ -118,7 +118,7 @@ def uncertainty(
     terms = list(fitted)
     inside = [place for place, name in enumerate(terms) if hasattr(cost, name)]
     values = {terms[place]: getattr(cost, terms[place]) for place in inside}
-    return of_fit(values, covariance[inside][:, inside], kept and kept.content).content()
+    return of_fit(values, covariance[inside][:, inside], None if kept is None else kept.content).content()
 
 
 def coefficient_table(
