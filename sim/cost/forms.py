@@ -19,6 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
+from sim.cost.surface import BentLine
 from sim.request import Nanoseconds
 
 TOO_LONG = 2.0**63
@@ -67,6 +68,16 @@ class Shape:
     def excess(self) -> int:
         """Positions that all decodes would read beyond `context` if each were as long as the longest."""
         return self.decodes * self.longest - self.context
+
+    def add_decode(self, context: int) -> None:
+        """Add a sequence that computes one new token and attends to `context` cached positions."""
+        self.decodes += 1
+        self.context += context
+        self.longest = max(self.longest, context)
+
+    def add_pages(self, pages: int) -> None:
+        """The batch has tokens in so many pages more."""
+        self.pages += pages
 
     def add_chunk(self, start: int, tokens: int) -> None:
         """Add a chunk of `tokens` positions that follow `start` computed ones."""
@@ -161,29 +172,48 @@ class Curve(ABC):
         """Nanoseconds for each position of the context, constant over a run of decode steps."""
         return self.per_context_token
 
+    def bend(self, shape: Shape) -> BentLine | None:
+        """What the mean context of the decodes adds besides, where it is no straight line; constant over a run."""
+        return None
+
     def step(self, shape: Shape) -> Nanoseconds:
         """The duration of one step, rounded half to even, at least 1 ns."""
         slope = self.slope(shape)
         fixed = self.fixed(shape)
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
-        return max(self.least, round(fixed + slope * shape.context + self.per_page * shape.pages))
+        exact = fixed + slope * shape.context + self.per_page * shape.pages
+        bend = self.bend(shape)
+        if bend is not None:
+            exact += bend((shape.context + self.ragged(shape)) / shape.decodes)
+        return max(self.least, round(exact))
+
+    def ragged(self, shape: Shape) -> float:
+        """Positions of the context that `raggedness` adds."""
+        return self.raggedness * shape.excess if self.raggedness else 0.0
 
     def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The durations of a run of decode steps: `step` of each, at once."""
         fixed, slope, least = self.fixed(shape), self.slope(shape), self.least
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
-        first, grows = shape.context, shape.decodes
-        if steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
+        first, grows, bend = shape.context, shape.decodes, self.bend(shape)
+        if bend is not None and steps <= SHORT_RUN and fixed >= least and not self.per_page:
+            more = self.ragged(shape)
+            contexts = range(first, first + steps * grows, grows)
+            return array("q", [round(fixed + slope * c + bend((c + more) / grows)) for c in contexts])
+        if bend is None and steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
             return array("q", [round(fixed + slope * c) for c in range(first, first + steps * grows, grows)])
         exact = np.arange(steps, dtype=np.float64) if steps > len(RAMP) else RAMP[:steps]
         exact = exact * grows
         exact += first
+        bent = bend.over((exact + self.ragged(shape)) / grows) if bend is not None else None
         exact *= slope
         exact += fixed
         if self.per_page:
             exact += self.per_page * np.fromiter(accumulate(growth[1:], initial=shape.pages), np.float64, steps)
+        if bent is not None:
+            exact += bent
         np.rint(exact, out=exact)
         np.maximum(exact, least, out=exact)
         if exact[-1] >= TOO_LONG:
