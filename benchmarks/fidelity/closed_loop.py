@@ -24,7 +24,8 @@ import pandas as pd
 import slotstep
 from benchmarks.fidelity.rows import Row, markdown
 from calibrate.profiles.profile import named
-from sim.cost.forms import Shape, StepCost
+from sim.cost.forms import StepCost
+from sim.cost.shape import Shape
 
 SUITE = "closed loop, TensorRT-LLM on H100"
 PROFILE = "h100-llama-3.1-8b-trtllm"

@@ -18,7 +18,7 @@ from scipy.optimize import isotonic_regression
 from calibrate.compose.compose import Composed, rounded
 from calibrate.database.points import sampled
 from calibrate.database.steps import Steps
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
 DECODES = (

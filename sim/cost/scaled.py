@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from sim.cost.forms import TOO_LONG, Curve, Shape, StepCost
+from sim.cost.forms import TOO_LONG, Curve, StepCost
+from sim.cost.shape import Shape
 from sim.request import Nanoseconds
 
 

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sim.cost.forms import Curve, Shape, checked_sizes, padded
+from sim.cost.forms import Curve, checked_sizes, padded
 from sim.cost.knots import Knots, brief
+from sim.cost.shape import Shape
 from sim.cost.surface import BentLine, Surface, surface
 
 
@@ -53,8 +54,6 @@ class Table(Curve):
     beside     as `decode`, in a step with a chunk; none: as `decode`
     crossing   in such a step, for each decode and each token of the largest chunk: launched and empty
     launch     what every chunk's base has in it and several in one step pay once
-    per_tail_token  for each position by which the longest decode exceeds the mean, where one block reads it alone
-    unsplit    decodes (padded) from which that is so in a step without a chunk; with a chunk it always is
     graph_sizes  as in `sim.cost.forms.Roofline`
 
     A chunk larger than the largest measured one reads itself as it would read what came before: each further token
@@ -74,14 +73,10 @@ class Table(Curve):
     beside: Lines | Surface | None = None
     crossing: float = 0.0
     launch: float = 0.0
-    per_tail_token: float = 0.0
-    unsplit: int = 0
     graph_sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.unsplit, int):
-            raise ValueError(f"unsplit is {self.unsplit}; expected a whole number of decodes")
         object.__setattr__(self, "graph_sizes", checked_sizes(self.graph_sizes))
 
     def fixed(self, shape: Shape) -> float:
@@ -105,24 +100,17 @@ class Table(Curve):
         """The rise with the mean context, for each position of the whole."""
         lines = self.lines(shape)
         if not shape.decodes or isinstance(lines, Surface):
-            return self.per_context_token
-        return self.per_context_token + lines.per_position(shape.decodes) / shape.decodes
+            return super().slope(shape)
+        return super().slope(shape) + lines.per_position(shape.decodes) / shape.decodes
 
     def bend(self, shape: Shape) -> BentLine | None:
         """Attention of the decodes by their mean context, where it was measured as a `Surface`."""
         lines = self.lines(shape)
         return lines.line(shape.decodes) if isinstance(lines, Surface) and shape.decodes else None
 
-    @property
-    def needs_longest(self) -> bool:
-        """Whether the longest decode matters."""
-        return super().needs_longest or self.per_tail_token > 0
-
-    def tail(self, shape: Shape) -> float:
-        """What the longest decode takes to read all by which it exceeds the mean; 0 if blocks share its context."""
-        if not self.per_tail_token or not (shape.chunks or padded(shape.decodes, self.graph_sizes) >= self.unsplit):
-            return 0.0
-        return self.per_tail_token * (shape.excess / shape.decodes)
+    def launched(self, decodes: int) -> int:
+        """The decodes padded to a captured graph."""
+        return padded(decodes, self.graph_sizes)
 
     def lines(self, shape: Shape) -> Lines | Surface:
         """Attention of the decodes in a step like this one."""

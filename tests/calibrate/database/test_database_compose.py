@@ -8,7 +8,7 @@ import pytest
 
 from calibrate.database.compose import Extent, compose
 from calibrate.database.points import sampled
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
 SMALL = Extent(tokens=4096, position=8192, context=200_000)

@@ -13,7 +13,7 @@ from calibrate.database import package
 from calibrate.database.profile import from_database, identity
 from calibrate.database.request import Request
 from calibrate.profiles.profile import Profile
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 
 pytest.importorskip("aiconfigurator_core", reason="the optional package aiconfigurator-core is not installed")
 

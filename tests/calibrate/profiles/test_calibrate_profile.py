@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import slotstep
 from calibrate.profiles.profile import Profile, named, parse, profile, read, shipped
 from calibrate.profiles.schema import digest
-from sim.cost.forms import Roofline, Shape
+from sim.cost.forms import Roofline
+from sim.cost.shape import Shape
 from slotstep import BadInput
 
 ABOUT: dict[str, Any] = {

@@ -19,7 +19,7 @@ from calibrate.hardware.memory_plan import capacity
 from calibrate.models.architecture import BYTES, Architecture
 from calibrate.models.registry import MODELS, architecture
 from calibrate.profiles.analytic import Efficiency, from_shapes, roofline, table
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.cost.table import table as laid_out
 from slotstep import BadInput
 

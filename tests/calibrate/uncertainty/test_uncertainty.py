@@ -17,7 +17,8 @@ from calibrate.profiles.profile import Profile, profile
 from calibrate.uncertainty import error_model
 from calibrate.uncertainty.draws import draws
 from calibrate.uncertainty.model import Uncertainty, from_mapping
-from sim.cost.forms import Roofline, Shape
+from sim.cost.forms import Roofline
+from sim.cost.shape import Shape
 
 COST = Roofline(host=1e6, weight_pass=1e7, per_token=4e4, per_context_token=50.0)
 

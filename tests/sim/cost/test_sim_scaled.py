@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slotstep
-from sim.cost.forms import Affine, Shape, Unit
+from sim.cost.forms import Affine, Unit
 from sim.cost.scaled import Scaled
+from sim.cost.shape import Shape
 
 
 def decodes(sequences: int, context: int) -> Shape:

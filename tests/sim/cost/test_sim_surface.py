@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.cost.forms import Shape
 from sim.cost.knots import Knots
+from sim.cost.shape import Shape
 from sim.cost.surface import Surface, surface
 from sim.cost.table import Table, table
 
