@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from calibrate.hardware.attained import attained
 from calibrate.hardware.devices import device as known_device
 from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import from_shapes
@@ -34,7 +33,6 @@ def of_shape(
     engine: str,
     version: str | None = None,
     scheduling: str | None = None,
-    tensor_parallel: int = 1,
     **settings: Any,
 ) -> Profile:
     """The profile of a model on a device, computed from shapes, the data sheet and an engine's host time.
@@ -42,14 +40,12 @@ def of_shape(
     Deterministic. Raises ValueError, one line, for an unknown model, device, engine or version, and for a model that
     does not fit the device.
     """
-    sheet = known_device(device)
     return from_shapes(
         architecture(model),
-        sheet,
+        known_device(device),
         name=f"{model} on {device}",
         date="computed when used",
-        efficiency=attained(sheet, tensor_parallel, **efficiency),
+        given=efficiency,
         host=host_time(engine, version, scheduling),
-        tensor_parallel=tensor_parallel,
         **settings,
     )

@@ -92,7 +92,7 @@ def unknown_hits(runs: Sequence[Run]) -> list[str]:
         return []
     return [
         "prompt_launches, per_chunk, per_token: not identified separately from prompts found in the cache: "
-        "the engine caches prefixes, and the content of the prompts is not stated; say --prompts N if N were sent in turn"
+        "the engine caches prefixes and the content of the prompts is not stated; say --prompts N if N came in turn"
     ]
 
 
@@ -183,5 +183,6 @@ def log_profile(
         range=kept.content["range"] if kept else None,
         not_included=[*missing, "the way between client and engine, which the scenario gives as clients.delay"],
         details={"client_delay_ns": found.delay, **turns, **text.confidence(found.intervals, said)},
+        uncertainty=text.uncertainty(found.cost, found.free, found.covariance, kept),
     )
     return made.text()
