@@ -25,12 +25,14 @@ class Order(ABC):
     by_urgency      the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
     preempts        a waiting sequence may take the slot of a running one: `displaced` is called
     counts_service  the hooks from `admitted` on are called
+    counts_tokens   `processed` is called
     """
 
     appends = False
     by_urgency = False
     preempts = False
     counts_service = False
+    counts_tokens = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -46,6 +48,9 @@ class Order(ABC):
         By default the same as `push`. Override it in an order that keeps places or charges on entry.
         """
         self.push(seq, now, step)
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Put the queue in order for an admission pass; called once, before the first `head` of the pass."""
 
     @abstractmethod
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
@@ -104,6 +109,9 @@ class Order(ABC):
 
     def left(self, seq: Sequence, step: int) -> None:
         """A sequence has ended or was aborted, and is gone from slots and queue, before step number `step`."""
+
+    def processed(self, tokens: int) -> None:
+        """The engine computes so many positions more, in steps that have been planned."""
 
 
 class RankedOrder(Order):

@@ -1,0 +1,36 @@
+"""Shortest prefill first: before every admission pass the queue is sorted by the tokens that are still to compute.
+
+As `shortest_prompt`, but tokens in the prefix cache do not count. Many first tokens come early, and long prompts
+without a cached prefix starve. A request that shares a prefix with one before it is put off until that one has been
+computed. SGLang's shortest-prefill-first.
+"""
+
+from __future__ import annotations
+
+from policies.base.entry import Entry
+from policies.base.sorted_queue import LookUpQueue
+from sim.policy.base import Order, Rank
+from sim.request import Sequence
+
+
+class ShortestPrefillFirst(LookUpQueue):
+    """By tokens to compute, the fewest first, then in the order of joining; those put off last."""
+
+    cuts_one = True
+
+    def key(self, seq: Sequence) -> Rank:
+        """Tokens to compute, and when it joined."""
+        return self.or_last(seq, self.uncached(seq)), self.joined[seq.index]
+
+
+def make(seed: int) -> Order:
+    """The order; `seed` is not used."""
+    return ShortestPrefillFirst()
+
+
+ENTRY = Entry(
+    "The fewest tokens to prefill that are not in the prefix cache first.",
+    make,
+    source="SGLang's shortest-prefill-first",
+    needs_prefix_cache=True,
+)
