@@ -25,12 +25,16 @@ class Order(ABC):
     by_urgency      the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
     preempts        a waiting sequence may take the slot of a running one: `displaced` is called
     counts_service  the hooks from `admitted` on are called
+    looks_up        its latest `arrange` has looked every waiting sequence up in the cache
+    cuts_one        while one prompt is computed in parts, no other is cut (engines with passes of one kind)
     """
 
     appends = False
     by_urgency = False
     preempts = False
     counts_service = False
+    cuts_one = False
+    looks_up = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -71,6 +75,13 @@ class Order(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Sequence]:
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """An admission pass of an engine with passes of one kind begins: sort the queue, where that is done then."""
+
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
+        """Most positions that a sequence whose prefill goes on may take of a pass with that budget; None: all of it."""
+        return None
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When `head` may return another sequence although none arrives, is admitted, is preempted or ends.
