@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 Nanoseconds = int
 
@@ -182,12 +182,16 @@ class Sequence:
     pages      pages it holds under a rule that reserves them
     pool       the memory of its engine, for an order that looks into the cache
     table      its pages that are in the prefix cache, and `keys` their keys (`sim.memory.prefix`)
+    node       the end of its path in the radix cache, and `in_tree` the tokens of the path; `content` its tokens, and
+               `counted` how many of them count it among their hits (`sim.memory.radix`)
     """
 
     __slots__ = (
         "base",
         "behind",
         "computed",
+        "content",
+        "counted",
         "cut_short",
         "decoding",
         "ended",
@@ -195,6 +199,7 @@ class Sequence:
         "finished",
         "given",
         "goal",
+        "in_tree",
         "index",
         "joined",
         "keys",
@@ -204,6 +209,7 @@ class Sequence:
         "lingers",
         "most",
         "needs",
+        "node",
         "over",
         "pages",
         "peak",
@@ -250,6 +256,10 @@ class Sequence:
         self.last_step = -1
         self.keys: list[bytes] = []
         self.table: list[Page] = []
+        self.content: Any = None
+        self.node: Any = None
+        self.in_tree = 0
+        self.counted = 0
 
     def generated(self, step: int) -> int:
         """Tokens generated once `step` steps have been planned, those in flight included."""

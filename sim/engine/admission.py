@@ -13,7 +13,8 @@ from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
 from sim.engine.state import EngineState
 from sim.log.events import ADMITTED, BLOCKED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
-from sim.request import Nanoseconds, Page, Sequence
+from sim.memory.pool import Found
+from sim.request import Nanoseconds, Sequence
 
 
 def admit_waiting(state: EngineState, batch: Batch) -> Reason:
@@ -47,12 +48,13 @@ def enter(
     state: EngineState, seq: Sequence, batch: Batch, limit: int, victim: Sequence | None = None
 ) -> Reason | None:
     """Admit the head of the queue, in place of the victim if there is one; or return why neither happens."""
-    found: list[Page] = []
+    found: Found = ()
     if state.pool.remembers and not seq.computed:
         batch.found = found = state.pool.find(seq)
         if victim is not None:
             withdrawn = state.unwritten(victim)
-            batch.found = found = list(takewhile(lambda page: page not in withdrawn, found))
+            if withdrawn:
+                batch.found = found = list(takewhile(lambda page: page not in withdrawn, found))
     start = seq.computed + len(found) * state.pool.page_size
     wanted = min(seq.known - start, limit)
     tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
@@ -92,7 +94,7 @@ def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence 
 
 
 def has_memory_for(
-    state: EngineState, seq: Sequence, found: list[Page], computed: int, victim: Sequence | None, batch: Batch
+    state: EngineState, seq: Sequence, found: Found, computed: int, victim: Sequence | None, batch: Batch
 ) -> bool:
     """Whether the pages a sequence needs, but for those found in use, are free and the admission rule allows it.
 
@@ -103,16 +105,14 @@ def has_memory_for(
     needs = pool.pages_for(admission.positions(seq, computed))
     free, to_come = pool.free, state.reach - state.computed
     others: Collection[Sequence] = state.running.values()
-    given_back: dict[Page, None] = {}
     if victim is not None:
         others = [other for other in others if other is not victim]
-        given_back = {page: None for page in victim.table if page.holders == 1}
         has = state.decoders.computed(victim) if victim.decoding else victim.computed
         to_come -= victim.most - has
         held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages
-        free += held - len(victim.table) + len(given_back)
+        free += pool.released(victim, held)
     if found:
-        needs -= sum(page.holders > 0 and page not in given_back for page in found)
+        needs -= pool.in_use(found, victim)
     if not others:
         return needs <= free
     step = state.decoders.step
@@ -120,7 +120,7 @@ def has_memory_for(
     return needs <= free and admission.allows(seq, others, pool, step)
 
 
-def admit(state: EngineState, seq: Sequence, found: list[Page], batch: Batch) -> None:
+def admit(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None:
     """Give a waiting sequence a slot and the pages found, and under a reserving rule all its pages."""
     assert seq.last_step < state.log.steps, "admitted with a token in flight"
     state.waiting.pop(seq)
@@ -142,7 +142,7 @@ def admit(state: EngineState, seq: Sequence, found: list[Page], batch: Batch) ->
         state.order.admitted(seq, step)
 
 
-def restore(state: EngineState, seq: Sequence, found: list[Page]) -> None:
+def restore(state: EngineState, seq: Sequence, found: Found) -> None:
     """Give an admitted sequence the positions that need no computing: cached, on the host, or sent along."""
     pool = state.pool
     if pool.use is not None and not seq.computed:

@@ -6,7 +6,8 @@ from array import array
 
 from sim.cost.forms import Shape
 from sim.log.events import NO_DEMAND
-from sim.request import Nanoseconds, Page, Sequence
+from sim.memory.pool import Found
+from sim.request import Nanoseconds, Sequence
 
 NO_GROWTH = array("q", [0])
 
@@ -79,7 +80,7 @@ class Batch(Shape):
         self.until: Nanoseconds | None = None
         self.growth = self.durations = NO_GROWTH
         self.served: dict[int, int] | None = None
-        self.found: list[Page] | None = None
+        self.found: Found | None = None
         self.decode_rows = self.prefill_rows = self.recomputed_rows = self.held_rows = self.idle_rows = 0
         self.done = self.waiting = self.tokens = self.redone = self.padding = 0
         self.decoder_context = self.live = self.held_pages = self.cached = 0

@@ -107,6 +107,8 @@ def harvest(state: EngineState, batch: Batch, now: Nanoseconds) -> None:
             log.event(now, FIRST_TOKEN, seq.index)
         else:
             log.event(now, RESUMED, seq.index, before)
+        if state.pool.late and seq.serial in state.running:
+            state.pool.keep(seq, seq.computed // state.pool.page_size)
     batch.ends.sort(key=by_admission)
     for seq in batch.ends:
         if not seq.ended:

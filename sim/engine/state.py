@@ -121,9 +121,13 @@ class EngineState:
             self.keep_pages(seq, tokens)
 
     def keep_pages(self, seq: Sequence, tokens: int) -> None:
-        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight."""
+        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight.
+
+        A pool that enters them late gets those that earlier steps have filled.
+        """
         in_flight = seq.last_step >= self.log.steps
-        self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+        filled = seq.computed if self.pool.late else seq.computed + tokens
+        self.pool.keep(seq, min(filled, seq.known - in_flight) // self.pool.page_size)
 
     def unwritten(self, seq: Sequence) -> list[Page]:
         """Cached pages of a sequence that only the step being planned fills; none if it decodes."""

@@ -101,6 +101,15 @@ class PrefixPool(PagePool):
         while len(self.idle) > self.free:
             self.forget(next(iter(self.idle)))
 
+    def in_use(self, found: list[Page], without: Sequence | None = None) -> int:
+        """How many of the pages found sequences hold, one of them left out."""
+        alone = () if without is None else {page for page in without.table if page.holders == 1}
+        return sum(page.holders > 0 and page not in alone for page in found)
+
+    def released(self, seq: Sequence, pages: int) -> int:
+        """How many pages are free once a sequence has left that holds `pages`."""
+        return pages - sum(page.holders > 1 for page in seq.table)
+
     def takes_until_lost(self, found: list[Page]) -> int:
         """How many pages can be taken before one of `found` is evicted."""
         at_stake = {page for page in found if not page.holders}

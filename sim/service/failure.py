@@ -105,8 +105,8 @@ class Shutdown:
             self.log.stint(seq.index, seq.joined, seq.last_step + 1)
         if seq.entered < self.ended_steps:
             self.log.stay(seq.index, seq.entered, self.ended_steps)
-        seq.table = []
-        seq.pages = 0
+        seq.table, seq.node = [], None
+        seq.pages = seq.in_tree = seq.counted = 0
         if seq in state.abandoned:
             self.log.event(self.now, RELEASED, seq.index, seq.over)
             state.depart(seq)
