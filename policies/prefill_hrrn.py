@@ -8,6 +8,8 @@ that one has been computed. With more than 128 waiting requests the queue is lef
 
 from __future__ import annotations
 
+from math import inf
+
 from policies.base.entry import Entry
 from policies.base.sorted_queue import MOST, LookUpQueue
 from sim.policy.base import Order, Rank
@@ -43,8 +45,9 @@ class PrefillResponseRatio(LookUpQueue):
         return self.or_last(seq, -self.ratio(seq)), seq.request.id
 
     def ratio(self, seq: Sequence) -> float:
-        """Tokens processed since a sequence joined, per token to compute."""
-        return (self.tokens - self.since[seq.index]) / max(1, self.uncached(seq))
+        """Tokens processed since a sequence joined, per token of its prompt to compute."""
+        uncached = seq.request.prompt - self.found[seq.index]
+        return (self.tokens - self.since[seq.index]) / uncached if uncached > 0 else inf
 
 
 def make(seed: int) -> Order:

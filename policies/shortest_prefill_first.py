@@ -19,8 +19,23 @@ class ShortestPrefillFirst(LookUpQueue):
     cuts_one = True
 
     def key(self, seq: Sequence) -> Rank:
-        """Tokens to compute, and when it joined."""
-        return self.or_last(seq, self.uncached(seq)), self.joined[seq.index]
+        """Whether it is put off, tokens to compute, and when it joined."""
+        return seq.index in self.put_off, self.uncached(seq), self.joined[seq.index]
+
+    def uncached(self, seq: Sequence) -> int:
+        """Tokens to compute of a waiting sequence, as of the last look-up."""
+        return seq.known - self.found[seq.index]
+
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int:
+        """What is left of the budget beside waiting sequences with less to compute, as far as they leave a page."""
+        left = budget
+        for waiting in self.queue:
+            tokens = self.uncached(waiting)
+            pages = -(-tokens // page_size) * page_size
+            if tokens >= seq.known - seq.computed or pages > left - page_size:
+                break
+            left -= pages
+        return left if left == budget else left // page_size * page_size
 
 
 def make(seed: int) -> Order:

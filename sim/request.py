@@ -35,6 +35,8 @@ class Request:
     queue_timeout  the request times out if it has not been admitted so long after it has joined the queue
     timeout        the request times out if it has not ended so long after it has joined the queue
 
+    ignore_eos     it is known to produce as many tokens as it may; `output` must be `max_output`
+
     Raises ValueError for a count below 1, a negative arrival, an output above its own limit, content whose length is
     not that of the prompt, or a limit of the client below 1.
     """
@@ -58,6 +60,7 @@ class Request:
     think: Nanoseconds | None = None
     spoken: int = 0
     declared: bool | None = field(default=None, compare=False)
+    ignore_eos: bool = False
 
     def __post_init__(self) -> None:
         if self.declared is None:
@@ -137,7 +140,6 @@ class Lookup(Protocol):
 
     cached    free pages whose content is still in the cache
     changes   how often the content of the cache has changed
-    eviction  which leaf of a radix cache is evicted first; empty without one
     """
 
     @property
@@ -149,9 +151,6 @@ class Lookup(Protocol):
 
     @property
     def changes(self) -> int: ...
-
-    @property
-    def eviction(self) -> str: ...
 
     def find(self, seq: Sequence) -> Sized:
         """The cached pages of the longest prefix of this sequence, one token left to compute; changes nothing."""

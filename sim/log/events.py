@@ -137,6 +137,7 @@ class EventLog:
         self.durations = array("q")
         self.growth = array("q")
         self.rests = bytearray()
+        self.still = array("q")
         self.ended = 0
 
     @property
@@ -180,6 +181,10 @@ class EventLog:
         self.runs += PACK_RUN(*row)
         self.durations.extend(durations)
         self.growth.extend(growth)
+
+    def stand_still(self) -> None:
+        """In the next step no sequence decodes: stints that include it got no token from it."""
+        self.still.append(len(self.durations))
 
     def forget_steps_in_flight(self) -> None:
         """Cut stays and stints to the steps that have ended: those in flight never will."""

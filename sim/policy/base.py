@@ -26,6 +26,8 @@ class Order(ABC):
     preempts        a waiting sequence may take the slot of a running one: `displaced` is called
     counts_service  the hooks from `admitted` on are called
     counts_tokens   `processed` is called
+    looks_up        its latest `arrange` has looked every waiting sequence up in the cache
+    cuts_one        while one prompt is computed in parts, no other is cut (engines with passes of one kind)
     """
 
     appends = False
@@ -33,6 +35,8 @@ class Order(ABC):
     preempts = False
     counts_service = False
     counts_tokens = False
+    cuts_one = False
+    looks_up = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -76,6 +80,10 @@ class Order(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Sequence]:
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
+
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
+        """Most positions that a sequence whose prefill goes on may take of a pass with that budget; None: no limit."""
+        return None
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When `head` may return another sequence although none arrives, is admitted, is preempted or ends.

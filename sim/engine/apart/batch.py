@@ -1,0 +1,25 @@
+"""What one pass computes (ApartBatch): prefills, or one token of each running sequence, or both where mixed."""
+
+from __future__ import annotations
+
+from sim.engine.apart.sequence import ApartSequence
+from sim.engine.batch import Batch
+from sim.request import Nanoseconds
+
+
+class ApartBatch(Batch):
+    """The work of one pass; `work` holds its prefills, and sequences that ride along although they have ended.
+
+    decoders   the running sequences that decode in it, in order
+    retracted  sequences that gave up their memory for it, in order; `displaced`: for a more urgent one
+    aborted    sequences that ended because there was no memory for them
+    """
+
+    __slots__ = ("aborted", "decoders", "displaced", "retracted")
+
+    def __init__(self, planned: Nanoseconds) -> None:
+        super().__init__(planned, 0)
+        self.decoders: list[ApartSequence] = []
+        self.retracted: list[ApartSequence] = []
+        self.displaced: list[ApartSequence] = []
+        self.aborted: list[ApartSequence] = []

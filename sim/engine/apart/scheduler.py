@@ -1,0 +1,202 @@
+"""Continuous batching in passes of one kind: a prefill of new sequences goes first, and decoding waits for it.
+
+    batch = scheduler.plan(now)                  what the next pass computes, and how often it may repeat
+    scheduler.proceed(batch, passes)             it goes on for so many passes more
+    scheduler.commit(batch, now, durations)      its next passes have run
+
+The interface of `sim.engine.scheduler.Scheduler`, for engines as SGLang. Pure: `now` is an argument; no clock, no I/O.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from sim.engine.apart import progress
+from sim.engine.apart.admission import plan_prefill
+from sim.engine.apart.batch import ApartBatch
+from sim.engine.apart.budget import rounded
+from sim.engine.apart.config import ApartConfig
+from sim.engine.apart.decode import mix_in, plan_decode
+from sim.engine.apart.sequence import ApartSequence
+from sim.memory.pool import PagePool
+from sim.engine.apart.state import ApartState
+from sim.log.events import CANCELLED, DEQUEUED, LIMITED, QUEUED, Kind
+from sim.policy.base import Policy
+from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request, Sequence
+
+
+class ApartScheduler:
+    """One engine that prefills and decodes in passes apart.
+
+    unsettled  whether the last arrival or abort could change what runs, so that a new plan is due at the next boundary
+    complaint  why the last arrival was rejected; empty if it was not
+    """
+
+    def __init__(self, policy: Policy, pool: PagePool, config: ApartConfig) -> None:
+        config.check_fits(policy, pool)
+        self.config = config
+        self.policy = policy
+        self.pool = pool
+        self.state = ApartState(policy.order, pool, config)
+        self.log = self.state.log
+        self.unsettled = False
+        self.complaint = ""
+
+    # ------------------------------------------------------------------ the plan
+
+    def plan(self, now: Nanoseconds) -> ApartBatch:
+        """What the next pass computes; a batch with `tokens` 0 if nothing is to be done, or none can be done yet.
+
+        Plan again if it is empty although the next plan may not be (`preempted`): prefills were held back, or sequences
+        gave up their memory.
+
+        Raises OutOfMemory where the engine would stop.
+        """
+        state = self.state
+        batch = ApartBatch(now)
+        progress.settle(state, now)
+        held_back = self.held_back()
+        if not held_back:
+            plan_prefill(state, batch)
+        elif len(self.policy.order):
+            batch.reason = LIMITED
+        prefilled = [seq for seq, _, _ in batch.work]
+        if not prefilled:
+            plan_decode(state, batch)
+        elif self.config.mixed:
+            mix_in(state, batch)
+        state.last = [*prefilled, *batch.decoders] if prefilled else []
+        if prefilled:
+            state.wait = self.config.prefill_interval
+        progress.measure(state, batch)
+        if batch.tokens:
+            progress.look_ahead(state, batch)
+            progress.advance(state, batch)
+        else:
+            batch.preempted = bool(held_back or batch.retracted or batch.displaced or batch.aborted)
+            self.rest(now)
+        return batch
+
+    def held_back(self) -> bool:
+        """Whether no prefill is tried, because one was in one of the latest passes."""
+        state = self.state
+        if not state.wait:
+            return False
+        state.wait -= 1
+        return True
+
+    def rest(self, now: Nanoseconds) -> None:
+        """There is nothing to compute: the ratio starts again if the engine is idle."""
+        if self.idle:
+            self.state.ratio.reset()
+            if self.pool.remembers:
+                self.log.rest(now, self.pool.cached)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs, waits or is in flight."""
+        state = self.state
+        return not state.holders and not len(self.policy.order) and state.passes == self.log.steps
+
+    # ------------------------------------------------------------------ what has run
+
+    def proceed(self, batch: ApartBatch, passes: int) -> None:
+        """The batch goes on for `passes` more passes, as far as `repeat` allows."""
+        progress.proceed(self.state, batch, passes)
+
+    def commit(self, batch: ApartBatch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
+        """The next `len(durations)` passes of the batch have run, the last of them ending now (None: one pass)."""
+        if durations is None:
+            durations = array("q", [now - batch.start])
+        progress.commit(self.state, batch, now, durations)
+
+    # ------------------------------------------------------------------ who comes and who gives up
+
+    def submit(self, request: Request, now: Nanoseconds, leg: Leg = WHOLE) -> Sequence | None:
+        """A request arrives: it is queued and returned, or rejected (None, see `complaint`)."""
+        state = self.state
+        index = self.log.add(request)
+        longest = self.longest()
+        limit = min(request.max_output, longest - request.prompt, self.longest_in_memory(request.prompt))
+        seq = ApartSequence(request, index, max(limit, 1))
+        seq.pool = self.pool
+        self.complaint = self.misfit(request, limit) or self.refusal(seq, now)
+        if self.complaint:
+            self.log.reject(now, index, self.complaint)
+            self.unsettled = False
+            return None
+        self.log.event(now, QUEUED, index, 0)
+        state.enqueue(seq, now)
+        self.unsettled = not state.full or self.config.preempt_by is not None
+        return seq
+
+    def longest(self) -> int:
+        """Positions, at most, of a prompt and its output without the last token."""
+        config = self.config
+        memory = self.pool.pages * self.pool.page_size
+        return min(NO_LIMIT if config.max_model_len is None else config.max_model_len, memory) - 2
+
+    def longest_in_memory(self, prompt: int) -> int:
+        """Most tokens that fit into the memory behind a prompt."""
+        pool = self.pool
+        return pool.pages * pool.page_size - rounded(pool, prompt) - pool.page_size - 1
+
+    def misfit(self, request: Request, limit: int) -> str:
+        """Why a request could not run even alone; empty if it could."""
+        if request.prompt >= self.longest() - 4 or limit < 1:
+            return "prompt leaves no room for an output"
+        if request.ignore_eos and not self.pool.remembers and self.longest_in_memory(request.prompt) <= limit:
+            return "needs more pages than exist"
+        return ""
+
+    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
+        """Why a sequence that could run is rejected now: the queue is full, or a limit of the order; else empty."""
+        limit = self.config.queue_limit
+        if limit is not None and len(self.policy.order) >= limit:
+            return "queue is full"
+        return self.policy.order.refusal(seq, now)
+
+    def discard(self, request: Request, now: Nanoseconds) -> None:
+        """A request arrives that its client cancelled on the way: it is only entered in the log."""
+        index = self.log.add(request)
+        for kind, value in ((QUEUED, 0), (CANCELLED, self.log.steps), (DEQUEUED, 0)):
+            self.log.event(now, kind, index, value)
+        self.log.ended += 1
+
+    def abort(self, seq: Sequence, now: Nanoseconds, kind: Kind) -> None:
+        """The client gives up (CANCELLED) or the request times out (TIMED_OUT), unless it has ended."""
+        state = self.state
+        self.unsettled = False
+        if seq.ended:
+            return
+        assert isinstance(seq, ApartSequence)
+        state.end(seq, now, kind)
+        self.unsettled = True
+        if seq.serial >= 0:
+            state.abandoned.append(seq)
+        else:
+            state.order.pop(seq)
+            self.log.event(now, DEQUEUED, seq.index)
+
+    # ------------------------------------------------------------------ for the driver
+
+    @property
+    def busy(self) -> bool:
+        """Whether any sequence runs or waits."""
+        return bool(self.state.holders or len(self.policy.order))
+
+    def take_departed(self) -> list[Sequence]:
+        """The sequences that have ended since the last call, in order."""
+        departed: list[Sequence] = list(self.state.departed)
+        self.state.departed = []
+        return departed
+
+    def order_changes_at(self, now: Nanoseconds) -> Nanoseconds | None:
+        """When `order.head` may change although nothing happens before, ns; None: never, or no sequence waits."""
+        if not len(self.policy.order):
+            return None
+        return self.policy.order.next_change(now, self.state.decoders.step)[0]
+
+    def check(self) -> None:
+        """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""
+        self.state.check()
