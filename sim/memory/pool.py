@@ -27,6 +27,7 @@ class PagePool:
 
     remembers = False
     late = False
+    refreshes = False
     shared = 0
     cached = 0
     changes = 0

@@ -66,6 +66,7 @@ class RadixPool(PagePool):
         self.share = share
         self.identity = identity
         self.eviction = eviction
+        self.refreshes = eviction == 'lru'
         self.tree = RadixTree(page_size, eviction)
         self.vacant = pages  # pages that neither a sequence nor the tree has
         self.use = CacheUse()

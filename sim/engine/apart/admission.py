@@ -69,6 +69,9 @@ class Prefill:
         shorter = self.state.order.chunk_limit(seq, budget.chunk, self.state.pool.page_size)
         if shorter is not None:
             limit = min(limit, shorter)
+        if limit <= 0:
+            self.cut = seq
+            return
         rest = seq.known - seq.computed
         self.take(seq, min(rest, limit), rest <= limit)
 
@@ -169,10 +172,9 @@ def plan_prefill(state: ApartState, batch: ApartBatch) -> None:
         state.full = False
     if state.chunked is None:
         if state.full or not len(order):
-            batch.reason = state.obstacle if state.full else NO_DEMAND
             return
         if not preempts and min(config.slots - len(state.running), config.slots - state.holders) <= 0:
-            state.full, state.obstacle, batch.reason = True, NO_DEMAND, NO_DEMAND
+            state.full, state.obstacle = True, NO_DEMAND
             return
     order.arrange(batch.planned, state.decoders.step)
     keep_waiting_prefixes(state)

@@ -33,6 +33,7 @@ class ApartScheduler:
     """
 
     def __init__(self, policy: Policy, pool: PagePool, config: ApartConfig) -> None:
+        config.check_fits(policy, pool)
         self.config = config
         self.policy = policy
         self.pool = pool
@@ -46,15 +47,19 @@ class ApartScheduler:
     def plan(self, now: Nanoseconds) -> ApartBatch:
         """What the next pass computes; a batch with `tokens` 0 if nothing is to be done, or none can be done yet.
 
+        Plan again if it is empty although the next plan may not be (`preempted`): prefills were held back, or sequences
+        gave up their memory.
+
         Raises OutOfMemory where the engine would stop.
         """
         state = self.state
         batch = ApartBatch(now)
         progress.settle(state, now)
-        if self.held_back():
-            batch.reason = LIMITED
-        else:
+        held_back = self.held_back()
+        if not held_back:
             plan_prefill(state, batch)
+        elif len(self.policy.order):
+            batch.reason = LIMITED
         prefilled = [seq for seq, _, _ in batch.work]
         if not prefilled:
             plan_decode(state, batch)
@@ -67,10 +72,9 @@ class ApartScheduler:
         if batch.tokens:
             progress.look_ahead(state, batch)
             progress.advance(state, batch)
-        elif self.idle:
-            state.ratio.reset()
-            if self.pool.remembers:
-                self.log.rest(now, self.pool.cached)
+        else:
+            batch.preempted = bool(held_back or batch.retracted or batch.displaced or batch.aborted)
+            self.rest(now)
         return batch
 
     def held_back(self) -> bool:
@@ -80,6 +84,13 @@ class ApartScheduler:
             return False
         state.wait -= 1
         return True
+
+    def rest(self, now: Nanoseconds) -> None:
+        """There is nothing to compute: the ratio starts again if the engine is idle."""
+        if self.idle:
+            self.state.ratio.reset()
+            if self.pool.remembers:
+                self.log.rest(now, self.pool.cached)
 
     @property
     def idle(self) -> bool:
@@ -134,6 +145,8 @@ class ApartScheduler:
         """Why a request could not run even alone; empty if it could."""
         if request.prompt >= self.longest() - 4 or limit < 1:
             return "prompt leaves no room for an output"
+        if request.ignore_eos and not self.pool.remembers and self.longest_in_memory(request.prompt) <= limit:
+            return "needs more pages than exist"
         return ""
 
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
