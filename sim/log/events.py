@@ -256,6 +256,8 @@ class EventLog:
         for part in (read() for read in (*tables, self.step_durations, self.filled_by_step)):
             digest.update(f"{part.shape}\n".encode())
             digest.update(np.ascontiguousarray(part, dtype="<i8").data)
+        if self.still:
+            digest.update(np.frombuffer(self.still, np.int64).astype("<i8").tobytes())
         return digest.hexdigest()
 
     def maximal_runs(self) -> Integers:

@@ -29,6 +29,7 @@ class PagePool:
 
     remembers = False
     late = False
+    refreshes = False
     shared = 0
     cached = 0
     changes = 0

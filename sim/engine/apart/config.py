@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sim.memory.pool import PagePool
+from sim.policy.base import Policy
+
 
 @dataclass(frozen=True)
 class ApartConfig:
@@ -64,3 +67,12 @@ class ApartConfig:
             )
         if self.mixed and self.chunked_prefill_size is None:
             raise ValueError("mixed needs a chunked_prefill_size")
+
+    def check_fits(self, policy: Policy, pool: PagePool) -> None:
+        """Raise ValueError for a policy or a page pool that these settings exclude."""
+        if policy.admission.reserves:
+            raise ValueError("passes of one kind take pages as needed; expected an admission rule that does")
+        if self.chunked_prefill_size is not None and self.chunked_prefill_size % pool.page_size:
+            raise ValueError(
+                f"chunked_prefill_size is {self.chunked_prefill_size}; expected whole pages of {pool.page_size}"
+            )

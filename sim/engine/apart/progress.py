@@ -8,7 +8,7 @@ from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.engine.batch import NO_GROWTH
-from sim.log.events import FINISHED, FIRST_TOKEN, RESUMED
+from sim.log.events import FINISHED, FIRST_TOKEN, LIMITED, NO_DEMAND, RESUMED
 from sim.request import Nanoseconds
 
 LONGEST_RUN = 256
@@ -69,6 +69,8 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
     rows = batch.decode_rows + batch.prefill_rows + batch.recomputed_rows + batch.held_rows
     batch.idle_rows = state.holders - rows
     batch.waiting = len(state.order)
+    if batch.reason is NO_DEMAND and (batch.waiting or state.full):
+        batch.reason = state.obstacle
     batch.live = state.computed + batch.tokens - pool.shared
     batch.held_pages = batch.pages = pool.pages - pool.free
     batch.cached = pool.cached
@@ -80,7 +82,7 @@ def look_ahead(state: ApartState, batch: ApartBatch) -> None:
     Equal to planning each of these passes: no prefill would be tried, nobody is retracted, nothing is evicted.
     """
     decoders, pool = state.decoders, state.pool
-    if batch.work or not batch.decoders or batch.retracted or state.wait or state.over:
+    if batch.work or not batch.decoders or batch.retracted or state.wait or state.over or batch.reason is LIMITED:
         return
     if state.chunked is not None or (len(state.order) and not state.full):
         return
