@@ -17,6 +17,7 @@ from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
+from sim.memory.radix import RadixPool
 from sim.policy.base import Admission, Optimistic, Policy, Reserve
 from sim.policy.peak import Peak
 from sim.policy.quantile import Quantile
@@ -108,11 +109,22 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
-        pool = (NumberedPool if numbered else PagePool)(pages, size)
-        if engine.share is not None:
-            kind = NumberedPrefixPool if numbered else PrefixPool
-            pool = kind(pages, size, engine.share, repr((engine.model, engine.positions)))
-        return Scheduler(policy, pool, engine_config(scenario))
+        return Scheduler(policy, memory(engine, pages, size, numbered), engine_config(scenario))
+
+
+def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> PagePool:
+    """The memory of an engine: `pages` pages of `size` positions, with its prefix cache if it has one.
+
+    Raises ValueError for a radix cache whose pages should have numbers.
+    """
+    if engine.share is None:
+        return (NumberedPool if numbered else PagePool)(pages, size)
+    identity = repr((engine.model, engine.positions))
+    if engine.radix is None:
+        return (NumberedPrefixPool if numbered else PrefixPool)(pages, size, engine.share, identity)
+    if numbered:
+        raise ValueError("radix: a replay on a device needs a prefix cache of blocks (prefix_cache: true)")
+    return RadixPool(pages, size, engine.share, engine.radix.eviction)
 
 
 def engine_config(scenario: Scenario) -> EngineConfig:

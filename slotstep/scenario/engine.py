@@ -48,6 +48,12 @@ class QuantileRule(Section):
         return value
 
 
+class RadixRule(Section):
+    """A prefix cache that is a radix tree, and which of its leaves is evicted first."""
+
+    eviction: Literal["lru", "lfu", "fifo", "filo", "mru", "slru", "priority"] = "lru"
+
+
 RULES = ("ratio", "quantile")
 """Admission rules with options."""
 
@@ -83,6 +89,7 @@ class Engine(Section):
     reserve_full_prompt: Truth = True
     watermark: Share = 0.0
     prefix_cache: Truth = False
+    radix: RadixRule | None = None
     share: Literal["none", "tenant", "all"] | None = None
     model: Label | None = None
     positions: Label | None = None
@@ -105,6 +112,11 @@ class Engine(Section):
             given = {**given, "admission": rule, rule: choice[rule] or {}}
         elif choice in RULES:
             given = {choice: {}, **given}
+        cache = given.get("prefix_cache")
+        if isinstance(cache, Mapping) and list(cache) == ["radix"]:
+            given = {**given, "prefix_cache": True, "radix": cache["radix"] or {}}
+        elif cache == "radix":
+            given = {"radix": {}, **given, "prefix_cache": True}
         reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
         implied = {"admission": "reserve" if reserves else "optimistic"}
         if given.get("prefix_cache") is True:
@@ -186,8 +198,11 @@ class Engine(Section):
         if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
         if not self.prefix_cache:
-            for key in ("share", "model", "positions", "warm"):
+            for key in ("radix", "share", "model", "positions", "warm"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} needs prefix_cache: true")
+        for key in ("model", "positions", "warm") if self.radix is not None else ():
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} needs a prefix cache of blocks; found radix, whose content no other run finds")
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")
