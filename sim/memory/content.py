@@ -9,69 +9,72 @@ equal runs.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Literal
 
 from sim.request import NO_LIMIT, Request, Sequence
 
 Run = tuple[Hashable, int, int]
+LENGTH = itemgetter(2)
 Share = Literal["none", "tenant", "all"]
 
 
 class Content:
     """The tokens of one sequence, those still to be generated included.
 
-    runs  in order; the last has no end
+    runs  in order; that of a sequence has no end
     ends  the position at which each of them ends
     """
 
     __slots__ = ("ends", "runs")
 
-    def __init__(self, given: Iterable[Run]) -> None:
-        self.runs = list(given)
-        self.ends: list[int] = []
-        end = 0
-        for _, _, count in self.runs:
-            end += count
-            self.ends.append(end)
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.runs = list(runs)
+        self.ends = list(accumulate(map(LENGTH, self.runs)))
 
     def part(self, start: int, end: int) -> list[Run]:
         """The runs of positions `start` to `end` (excluded), at least one."""
-        place = bisect_right(self.ends, start)
+        place, last = bisect_right(self.ends, start), bisect_left(self.ends, end)
+        if place == last:
+            return [self.cut(place, start, end)]
+        return [self.cut(place, start, end), *self.runs[place + 1 : last], self.cut(last, start, end)]
+
+    def cut(self, place: int, start: int, end: int) -> Run:
+        """The part of one run that lies between two positions."""
         source, first, count = self.runs[place]
-        skipped = start - self.ends[place] + count
-        found = [(source, first + skipped, min(count - skipped, end - start))]
-        while self.ends[place] < end:
-            place += 1
-            source, first, count = self.runs[place]
-            found.append((source, first, min(count, end - self.ends[place] + count)))
-        return found
+        begin = self.ends[place] - count
+        skipped = max(0, start - begin)
+        return source, first + skipped, min(count, end - begin) - skipped
 
     def page(self, start: int, size: int) -> Hashable:
         """What tells the page from `start` on apart from every other page of this size."""
         place = bisect_right(self.ends, start)
-        source, first, count = self.runs[place]
-        if self.ends[place] >= start + size:
-            return source, first + start - self.ends[place] + count
+        end = self.ends[place]
+        if start + size <= end:
+            source, first, count = self.runs[place]
+            return source, first + start - end + count
         return tuple(self.part(start, start + size))
 
     def agreement(self, start: int, runs: list[Run]) -> int:
-        """How many tokens from `start` on are those of `runs`."""
+        """How many tokens from `start` on are those of `runs`, which are not longer than this content."""
         place = bisect_right(self.ends, start)
-        source, first, count = self.runs[place]
-        skipped = start - self.ends[place] + count
-        mine: Run = (source, first + skipped, count - skipped)
-        agreed = 0
-        for theirs in runs:
-            if mine != theirs:
-                if mine[:2] == theirs[:2]:
-                    agreed += min(mine[2], theirs[2])
-                return agreed
-            agreed += theirs[2]
-            place += 1
-            mine = self.runs[place]
-        return agreed
+        mine = self.cut(place, start, self.ends[place])
+        if mine != runs[0] or len(runs) == 1:
+            return mine[2] if mine == runs[0] else in_common(mine, runs[0])
+        inner = len(runs) - 1
+        if self.runs[place + 1 : place + inner] == runs[1:inner]:
+            same = inner
+        else:
+            same = next(at for at in range(1, inner) if self.runs[place + at] != runs[at])
+        return self.ends[place + same - 1] - start + in_common(self.runs[place + same], runs[same])
+
+
+def in_common(one: Run, other: Run) -> int:
+    """How many tokens two runs have in common before they differ."""
+    return min(one[2], other[2]) if one[:2] == other[:2] else 0
 
 
 def content(seq: Sequence) -> Content:
@@ -100,13 +103,8 @@ def domain(request: Request, share: Share) -> tuple[str, str]:
 
 def consecutive(tokens: tuple[int, ...]) -> Iterator[Run]:
     """The runs of token ids; at least one id."""
-    first, count = tokens[0], 0
-    for token in tokens:
-        if token != first + count:
-            yield None, first, count
-            first, count = token, 0
-        count += 1
-    yield None, first, count
+    starts = [0, *(place for place, token in enumerate(tokens[1:], 1) if token != tokens[place - 1] + 1)]
+    return ((None, tokens[start], end - start) for start, end in pairwise([*starts, len(tokens)]))
 
 
 def of_blocks(request: Request, length: int) -> Iterator[Run]:
@@ -118,11 +116,11 @@ def of_blocks(request: Request, length: int) -> Iterator[Run]:
 
 def halves(runs: list[Run], at: int) -> tuple[list[Run], list[Run]]:
     """The first `at` tokens of some runs, and the others; neither is empty."""
-    for place, (source, first, count) in enumerate(runs):
-        if at < count:
-            upper, lower = runs[:place], runs[place + 1 :]
-            if at:
-                upper.append((source, first, at))
-            return upper, [(source, first + at, count - at), *lower]
-        at -= count
-    raise AssertionError("split beyond the end")
+    whole = Content(runs)
+    return whole.part(0, at), whole.part(at, whole.ends[-1])
+
+
+def first_page(runs: list[Run], size: int) -> Hashable:
+    """What tells the first page of some runs apart from every other page of this size."""
+    source, first, count = runs[0]
+    return (source, first) if size <= count else Content(runs).page(0, size)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
 
-from sim.memory.content import Content, halves
+from sim.memory.content import Content, first_page, halves
 from sim.memory.eviction import Evictable
 from sim.memory.radix_node import Node
 
@@ -138,9 +138,8 @@ class RadixTree:
         upper = Node(node.parent, node.key, first, at, self.tick())
         upper.created, upper.hits, upper.priority, upper.pins = node.created, node.hits, node.priority, node.pins
         node.parent.children[node.key] = upper
-        content = Content(rest)
         node.runs, node.size, node.parent = rest, node.size - at, upper
-        node.key = content.page(0, self.page_size)
+        node.key = first_page(rest, self.page_size)
         upper.children[node.key] = node
         self.use(node)
         return upper
