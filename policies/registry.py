@@ -15,20 +15,27 @@ from functools import partial
 
 from policies import (
     aging,
+    dfs_weight,
     drr,
     edf,
     fair,
     fcfs,
     hrrn,
     least_slack,
+    lof,
     longest,
     longest_prefix,
+    lpm,
     max_wait,
     mlfq,
+    prefill_hrrn,
     priority,
     random_order,
+    requeue,
     reserved,
+    shortest_prefill_first,
     shortest_prompt,
+    shuffle,
     sjf,
     srpt,
     tenant_quota,
@@ -55,6 +62,13 @@ POLICIES: dict[str, Entry] = {
     "mlfq": mlfq.ENTRY,
     "longest_prefix": longest_prefix.ENTRY,
     "random": random_order.ENTRY,
+    "requeue": requeue.ENTRY,
+    "lpm": lpm.ENTRY,
+    "dfs_weight": dfs_weight.ENTRY,
+    "lof": lof.ENTRY,
+    "prefill_hrrn": prefill_hrrn.ENTRY,
+    "shortest_prefill_first": shortest_prefill_first.ENTRY,
+    "shuffle": shuffle.ENTRY,
     "vtc": vtc.ENTRY,
     "drr": drr.ENTRY,
     "max_wait": max_wait.ENTRY,
@@ -141,6 +155,11 @@ def predictor(name: str, options: Mapping[str, object]) -> str | None:
 def needs_prefix_cache(name: str, options: Mapping[str, object]) -> str | None:
     """The name of the first policy, this one or one it wraps, that needs a prefix cache; None if none does."""
     return next((each for each, _ in layers(name, options) if lookup(each).needs_prefix_cache), None)
+
+
+def needs_radix_cache(name: str, options: Mapping[str, object]) -> str | None:
+    """The name of the first policy, this one or one it wraps, that needs a radix cache; None if none does."""
+    return next((each for each, _ in layers(name, options) if lookup(each).needs_radix_cache), None)
 
 
 def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:

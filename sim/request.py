@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sized
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -138,8 +138,9 @@ class Page:
 class Lookup(Protocol):
     """The memory of an engine as an order sees it, implemented by `sim.memory.pool`.
 
-    cached   free pages whose content is still in the cache
-    changes  how often the content of the cache has changed
+    cached    free pages whose content is still in the cache
+    changes   how often the content of the cache has changed
+    eviction  which leaf of a radix cache is evicted first; empty without one
     """
 
     @property
@@ -152,8 +153,17 @@ class Lookup(Protocol):
     @property
     def changes(self) -> int: ...
 
-    def find(self, seq: Sequence) -> list[Page]:
-        """The cached pages of the longest prefix of this sequence."""
+    @property
+    def eviction(self) -> str: ...
+
+    def find(self, seq: Sequence) -> Sized:
+        """The cached pages of the longest prefix of this sequence, one token left to compute; changes nothing."""
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[Any, int]:
+        """(place in the cache, tokens found) of its first `most` tokens; in a radix cache that counts as a use."""
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
 
 
 class Sequence:

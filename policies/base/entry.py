@@ -48,6 +48,7 @@ class Entry:
     victim     the victim rule of this policy; None: that of the order it wraps, or else the last admitted
     source     where the policy is published
     needs_prefix_cache  the order looks up the prefix cache
+    needs_radix_cache   the prefix cache must be a radix cache
     wraps_preemptive    the policy may wrap a preemptive order: a preempted sequence then stays behind the one that
                         took its slot
     """
@@ -59,4 +60,5 @@ class Entry:
     victim: Victim | None = None
     source: str = ""
     needs_prefix_cache: bool = False
+    needs_radix_cache: bool = False
     wraps_preemptive: bool = False

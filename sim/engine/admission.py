@@ -28,6 +28,7 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
         state.admission.idle(step)
     elif step < state.closed_until:
         return LIMITED
+    arranged = False
     while state.waiting.count:
         if len(state.running) >= state.most_active:
             if state.takes_slots and take_slot(state, batch, limit):
@@ -35,6 +36,9 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
             return LIMITED if state.most_active < state.config.slots else NO_DEMAND
         if not batch.budget:
             return NO_BUDGET
+        if not arranged:
+            state.order.arrange(batch.planned, step)
+            arranged = True
         seq = state.order.head(batch.planned, step)
         if seq is None:
             return LIMITED

@@ -18,6 +18,8 @@ def advance(state: EngineState, batch: Batch) -> None:
     decoders = state.decoders
     decoders.advance(1)
     state.computed += batch.tokens
+    if state.order.counts_tokens:
+        state.order.processed(batch.tokens)
     for seq, _, tokens in batch.work:
         seq.computed += tokens
         if tokens and seq.computed == seq.known and not seq.over:
@@ -32,6 +34,8 @@ def proceed(state: EngineState, batch: Batch, steps: int) -> None:
     batch.steps += steps
     state.decoders.advance(steps)
     state.computed += state.decoders.count * steps
+    if state.order.counts_tokens:
+        state.order.processed(state.decoders.count * steps)
     if state.decoders.some_due():
         end_due(state, batch)
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator
+from typing import Literal
 
-from sim.request import NO_LIMIT, Sequence
+from sim.request import NO_LIMIT, Request, Sequence
 
 Run = tuple[Hashable, int, int]
+Share = Literal["none", "tenant", "all"]
 
 
 class Content:
@@ -26,8 +28,8 @@ class Content:
 
     __slots__ = ("ends", "runs")
 
-    def __init__(self, runs: Iterable[Run]) -> None:
-        self.runs = list(runs)
+    def __init__(self, given: Iterable[Run]) -> None:
+        self.runs = list(given)
         self.ends: list[int] = []
         end = 0
         for _, _, count in self.runs:
@@ -73,15 +75,27 @@ class Content:
 
 
 def content(seq: Sequence) -> Content:
-    """The content of a sequence."""
+    """The content of a sequence; made once."""
+    found: Content | None = seq.content
+    if found is None:
+        found = seq.content = Content(runs(seq))
+    return found
+
+
+def runs(seq: Sequence) -> Iterator[Run]:
+    """The runs of a sequence, the last without an end."""
     request = seq.request
-    if request.tokens is not None:
-        known = list(consecutive(request.tokens))
-    elif request.blocks:
-        known = list(of_blocks(request.blocks, request.block_size, request.prompt + request.spoken))
-    else:
-        return Content([(seq.index, 0, NO_LIMIT)])
-    return Content([*known, (seq.index, request.prompt + request.spoken, NO_LIMIT)])
+    known = 0
+    if request.tokens is not None or request.blocks:
+        known = request.prompt + request.spoken
+        yield from consecutive(request.tokens) if request.tokens is not None else of_blocks(request, known)
+    yield seq.index, known, NO_LIMIT
+
+
+def domain(request: Request, share: Share) -> tuple[str, str]:
+    """Requests of equal domain may share pages: by `share` those of one request, of one tenant, or all."""
+    owner = {"none": request.id, "tenant": request.tenant, "all": ""}[share]
+    return owner, request.adapter
 
 
 def consecutive(tokens: tuple[int, ...]) -> Iterator[Run]:
@@ -95,9 +109,10 @@ def consecutive(tokens: tuple[int, ...]) -> Iterator[Run]:
     yield None, first, count
 
 
-def of_blocks(blocks: tuple[int | str, ...], size: int, length: int) -> Iterator[Run]:
-    """The runs of blocks of `size` tokens, of which the last may be cut off at position `length`."""
-    for place, block in enumerate(blocks):
+def of_blocks(request: Request, length: int) -> Iterator[Run]:
+    """The runs of the blocks of a request, of which the last may be cut off at position `length`."""
+    size = request.block_size
+    for place, block in enumerate(request.blocks):
         yield (size, block), 0, min(size, length - place * size)
 
 

@@ -60,9 +60,10 @@ class Evictable:
         """Take out the leaf with the smallest rank; there is one."""
         while True:
             entry = heappop(self.heap)
-            if entry[2].entry is entry:
-                self.remove(entry[2])
-                return entry[2]
+            leaf = entry[2]
+            if leaf.entry is entry:
+                self.remove(leaf)
+                return leaf
 
     def entries(self) -> Iterator[tuple[Rank, int, Node]]:
         """The entries that count, in no order."""

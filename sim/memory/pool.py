@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from sim.log.cache_use import CacheUse
@@ -22,6 +23,7 @@ class PagePool:
     shared     positions that more than one sequence counts as its own, beyond the first
     cached     free pages whose content is still in the cache
     changes    how often the content of the cache has changed
+    eviction   which leaf of a radix cache is evicted first; empty without one
     use        how the cache was used; None without one
     """
 
@@ -31,6 +33,7 @@ class PagePool:
     shared = 0
     cached = 0
     changes = 0
+    eviction = ""
     use: CacheUse | None = None
 
     def __init__(self, pages: int, page_size: int) -> None:
@@ -64,6 +67,14 @@ class PagePool:
     def find(self, seq: Sequence) -> Found:
         """The cached pages of the longest prefix of a sequence."""
         return ()
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[Any, int]:
+        """(place in the cache, tokens found) of the first `most` tokens of a sequence."""
+        return None, 0
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
+        return seq.index
 
     def claim(self, seq: Sequence, found: Found) -> None:
         """Have a sequence hold the pages that `find` returned."""

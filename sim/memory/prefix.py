@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from hashlib import blake2b
-from typing import Literal
 
 from sim.log.cache_use import CacheUse
+from sim.memory.content import Share, domain
 from sim.memory.pool import PagePool
 from sim.request import Page, Request, Sequence
 
-Share = Literal["none", "tenant", "all"]
 Key = Hashable
 
 
@@ -65,6 +64,19 @@ class PrefixPool(PagePool):
                 break
             found.append(next(iter(pages)))
         return found
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
+        return domain(seq.request, self.share)
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[None, int]:
+        """(no place, tokens found) of the first `most` tokens of a sequence."""
+        found = 0
+        for key in self.keys(seq, most // self.page_size):
+            if not self.known.get(key):
+                break
+            found += self.page_size
+        return None, found
 
     def claim(self, seq: Sequence, found: list[Page]) -> None:
         """Have a sequence hold the pages that `find` returned."""
@@ -168,8 +180,7 @@ class PrefixPool(PagePool):
 
     def root(self, request: Request) -> bytes:
         """The first key of the chain of a request: a hash of the domain and the adapter."""
-        domain = {"none": request.id, "tenant": request.tenant, "all": ""}[self.share]
-        return digest(b"", repr((self.share, domain, request.adapter, self.identity)).encode())
+        return digest(b"", repr((self.share, *domain(request, self.share), self.identity)).encode())
 
     def contents(self) -> list[bytes]:
         """Keys from content of all cached pages, the least recently used first, for `warm`."""

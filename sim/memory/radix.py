@@ -24,12 +24,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from sim.log.cache_use import CacheUse
-from sim.memory.content import Content, content
+from sim.memory.content import Share, content, domain
 from sim.memory.pool import PagePool
-from sim.memory.prefix import Share
 from sim.memory.radix_node import Node
 from sim.memory.radix_tree import RadixTree
 from sim.request import Sequence
+
 
 @dataclass(frozen=True)
 class Path:
@@ -103,25 +103,15 @@ class RadixPool(PagePool):
         """Tokens in the tree that sequences hold."""
         return self.tree.protected
 
-    # ------------------------------------------------------------------ content
-
     def domain(self, seq: Sequence) -> Hashable:
         """Which sequences may share pages with this one: those of equal domain."""
-        request = seq.request
-        owner = {"none": request.id, "tenant": request.tenant, "all": ""}[self.share]
-        return owner, request.adapter
-
-    def content(self, seq: Sequence) -> Content:
-        """The content of a sequence."""
-        if seq.content is None:
-            seq.content = content(seq)
-        return seq.content
+        return domain(seq.request, self.share)
 
     # ------------------------------------------------------------------ looking up and holding
 
     def look_up(self, seq: Sequence, most: int) -> tuple[Node, int]:
         """(end of the path found, its tokens) of the first `most` tokens of a sequence: split there, and used now."""
-        return self.tree.look_up(self.domain(seq), self.content(seq), most)
+        return self.tree.look_up(self.domain(seq), content(seq), most)
 
     def match(self, seq: Sequence, most: int) -> int:
         """Look up the first `most` tokens of a sequence to be pinned; returns the tokens found, whole pages."""
@@ -165,7 +155,7 @@ class RadixPool(PagePool):
         length = tokens - tokens % size
         prompt = seq.request.prompt // size * size
         node, had = self.tree.insert(
-            self.domain(seq), self.content(seq), length, prompt, -seq.request.priority, seq.counted
+            self.domain(seq), content(seq), length, prompt, -seq.request.priority, seq.counted
         )
         self.vacant += max(0, had - seq.in_tree) // size
         self.tree.pin(node)
@@ -187,7 +177,7 @@ class RadixPool(PagePool):
 
     def find(self, seq: Sequence) -> Path:
         """The cached part of the longest prefix of a sequence, leaving at least one token to compute."""
-        node, found = self.tree.find(self.domain(seq), self.content(seq), seq.known - 1)
+        node, found = self.tree.find(self.domain(seq), content(seq), seq.known - 1)
         return Path(node, found // self.page_size)
 
     def claim(self, seq: Sequence, found: Path) -> None:

@@ -27,6 +27,7 @@ class Order(ABC):
     counts_service  the hooks from `admitted` on are called
     looks_up        its latest `arrange` has looked every waiting sequence up in the cache
     cuts_one        while one prompt is computed in parts, no other is cut (engines with passes of one kind)
+    counts_tokens   `processed` is called
     """
 
     appends = False
@@ -35,6 +36,7 @@ class Order(ABC):
     counts_service = False
     cuts_one = False
     looks_up = False
+    counts_tokens = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -50,6 +52,9 @@ class Order(ABC):
         By default the same as `push`. Override it in an order that keeps places or charges on entry.
         """
         self.push(seq, now, step)
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Put the queue in order for an admission pass; called once, before the first `head` of the pass."""
 
     @abstractmethod
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
@@ -75,9 +80,6 @@ class Order(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Sequence]:
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
-
-    def arrange(self, now: Nanoseconds, step: int) -> None:
-        """An admission pass of an engine with passes of one kind begins: sort the queue, where that is done then."""
 
     def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
         """Most positions that a sequence whose prefill goes on may take of a pass with that budget; None: all of it."""
@@ -115,6 +117,9 @@ class Order(ABC):
 
     def left(self, seq: Sequence, step: int) -> None:
         """A sequence has ended or was aborted, and is gone from slots and queue, before step number `step`."""
+
+    def processed(self, tokens: int) -> None:
+        """The engine computes so many positions more, in steps that have been planned."""
 
 
 class RankedOrder(Order):

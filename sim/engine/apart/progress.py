@@ -125,13 +125,12 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
 
 
 def count_prefills(state: ApartState, batch: ApartBatch) -> None:
-    """Count the tokens of prefills as the order hrrn of SGLang sees them."""
+    """Notify an order that counts tokens, as SGLang does: of prefills; a decode counts the one its batch began as."""
     prefill = sum(tokens for seq, _, tokens in batch.work if not seq.over)
     if prefill:
         state.extended = prefill + len(batch.decoders)
-        state.processed += state.extended
-    else:
-        state.processed += state.begun
+    if state.order.counts_tokens:
+        state.order.processed(state.extended if prefill else state.begun)
 
 
 def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
@@ -144,7 +143,8 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
     state.last_decode = state.passes - 1
     state.decode_before = state.passes - 2
     state.ratio.decode(passes)
-    state.processed += passes * state.begun
+    if state.order.counts_tokens:
+        state.order.processed(passes * state.begun)
     end_due(state, batch)
 
 

@@ -13,11 +13,10 @@ class ApartSequence(Sequence):
     prefix     positions that were there when its present chunk was planned
     fill       known tokens when it was last looked up for admission
     arrived    number of its latest entry into the queue
-    processed  tokens that prefills had computed by then (order hrrn)
     before     the pass that brought the token before the first of its present stay, -1 if there was none
     """
 
-    __slots__ = ("arrived", "before", "by_length", "fill", "limit", "prefix", "processed")
+    __slots__ = ("arrived", "before", "by_length", "fill", "limit", "prefix")
 
     def __init__(self, request: Request, index: int, limit: int) -> None:
         super().__init__(request, index)
@@ -30,7 +29,7 @@ class ApartSequence(Sequence):
         self.goal = request.prompt + awaited - 1
         self.most = request.prompt + limit
         self.prefix = self.fill = 0
-        self.arrived = self.processed = 0
+        self.arrived = 0
         self.before = -1
 
     @property

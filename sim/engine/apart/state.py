@@ -33,8 +33,7 @@ class ApartState:
     computed     positions of all sequences with a row
     passes       passes planned so far
     last_decode  the latest pass that decoded, and `decode_before` the one before it; -1 before the first
-    processed    tokens computed by prefill passes, as SGLang counts them for its order hrrn: a decode pass counts again
-                 those of the prefill that the running batch began as (`begun`); `extended`: of the latest prefill
+    begun        tokens of the prefill that the running batch began as; `extended`: of the latest prefill
     """
 
     def __init__(self, order: Order, pool: PagePool, config: ApartConfig) -> None:
@@ -56,7 +55,7 @@ class ApartState:
         self.departed: list[ApartSequence] = []
         self.last_decode = self.decode_before = -1
         self.admissions = self.entries = self.sorts = 0
-        self.processed = self.begun = self.extended = 0
+        self.begun = self.extended = 0
 
     # ------------------------------------------------------------------ what has been produced
 
@@ -82,7 +81,6 @@ class ApartState:
     def enqueue(self, seq: ApartSequence, now: Nanoseconds, returns: bool = False) -> None:
         """A sequence enters the queue, or returns to it."""
         seq.arrived = self.entries
-        seq.processed = self.processed
         self.entries += 1
         if returns and self.config.returns_to == "front":
             self.order.push_back(seq, now, self.decoders.step)
