@@ -115,7 +115,7 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
             continue
         seq.computed += tokens
         if seq.computed == seq.known:
-            batch.yields.append((seq, seq.serial))
+            batch.prefilled.append((seq, seq.serial, seq.known))
             seq.before, seq.last_step, seq.joined = seq.last_step, number, number + 1
             seq.known += 1
             if seq.computed == seq.goal:
@@ -172,7 +172,7 @@ def commit(state: ApartState, batch: ApartBatch, now: Nanoseconds, durations: ar
         proceed(state, batch, batch.done + passes - batch.steps)
     record(state, batch, durations)
     batch.start = now
-    if batch.done == batch.steps and (batch.yields or batch.ends):
+    if batch.done == batch.steps and (batch.prefilled or batch.ends):
         harvest(state, batch, now)
 
 
@@ -196,7 +196,7 @@ def harvest(state: ApartState, batch: ApartBatch, now: Nanoseconds) -> None:
     """The last planned pass has brought its tokens and ends, in the order of the batch; those of the retracted are lost."""
     log = state.log
     over = {seq.index for seq in batch.ends}
-    for seq, stay in batch.yields:
+    for seq, stay, positions in batch.prefilled:
         if seq.serial != stay or seq.ended:
             continue
         if seq.before < 0:
@@ -206,8 +206,7 @@ def harvest(state: ApartState, batch: ApartBatch, now: Nanoseconds) -> None:
         if seq.index in over:
             finish(state, seq, now)
         else:
-            state.pool.publish(seq, seq.known - 1)
-            seq.prefix = seq.known - 1
+            state.pool.publish(seq, positions)
     decoded = [seq for seq in batch.ends if not seq.ended and seq.over and seq.serial >= 0]
     if len(decoded) > 1:
         place = {seq.index: at for at, seq in enumerate(batch.decoders)}
