@@ -17,25 +17,25 @@ from sim.request import Nanoseconds, Sequence
 
 
 class DepthFirst(SortedQueue):
-    """In the order of a walk through the radix cache."""
+    """In the order of a walk through the radix cache; without one, in the order of joining."""
 
     looks_up = True
 
     def sort(self) -> None:
         """By a look-up of all."""
-        ends: dict[Node, list[Sequence]] = {}
+        ends: dict[Node | None, list[Sequence]] = {}
         for seq in self.queue:
             ends.setdefault(seq.pool.look_up(seq, seq.known)[0], []).append(seq)
         weights: dict[Node, int] = {}
         roots = []
         for end, there in ends.items():
-            node: Node | None = end
+            node = end
             while node is not None:
                 if node not in weights and node.parent is None:
                     roots.append(node)
                 weights[node] = weights.get(node, 0) + len(there)
                 node = node.parent
-        self.queue = [seq for node in walk(roots, weights) for seq in ends.get(node, ())]
+        self.queue = [seq for node in (*walk(roots, weights), None) for seq in ends.get(node, ())]
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """After any step, as the cache may have changed."""

@@ -45,9 +45,9 @@ class PrefillResponseRatio(LookUpQueue):
         return self.or_last(seq, -self.ratio(seq)), seq.request.id
 
     def ratio(self, seq: Sequence) -> float:
-        """Tokens processed since a sequence joined, per uncached token of its prompt; outputs to recompute do not count."""
+        """Tokens processed since a sequence joined, per token of its prompt to compute."""
         uncached = seq.request.prompt - self.found[seq.index]
-        return inf if uncached <= 0 else (self.tokens - self.since[seq.index]) / uncached
+        return (self.tokens - self.since[seq.index]) / uncached if uncached > 0 else inf
 
 
 def make(seed: int) -> Order:

@@ -22,18 +22,20 @@ class ShortestPrefillFirst(LookUpQueue):
         """Whether it is put off, tokens to compute, and when it joined."""
         return seq.index in self.put_off, self.uncached(seq), self.joined[seq.index]
 
-    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
-        """What is left of the budget, whole pages, beside the waiting sequences with less to compute; one page at least."""
-        if budget < 2 * page_size:
-            return None
-        kept = 0
-        for other in self.queue:
-            uncached = self.uncached(other)
-            pages = -(-uncached // page_size) * page_size
-            if uncached >= seq.known - seq.computed or kept + pages > budget - page_size:
+    def uncached(self, seq: Sequence) -> int:
+        """Tokens to compute of a waiting sequence, as of the last look-up."""
+        return seq.known - self.found[seq.index]
+
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int:
+        """What is left of the budget beside waiting sequences with less to compute, as far as they leave a page."""
+        left = budget
+        for waiting in self.queue:
+            tokens = self.uncached(waiting)
+            pages = -(-tokens // page_size) * page_size
+            if tokens >= seq.known - seq.computed or pages > left - page_size:
                 break
-            kept += pages
-        return (budget - kept) // page_size * page_size if kept else None
+            left -= pages
+        return left if left == budget else left // page_size * page_size
 
 
 def make(seed: int) -> Order:

@@ -140,7 +140,6 @@ class Lookup(Protocol):
 
     cached    free pages whose content is still in the cache
     changes   how often the content of the cache has changed
-    eviction  which leaf of a radix cache is evicted first; empty without one
     """
 
     @property
@@ -152,9 +151,6 @@ class Lookup(Protocol):
 
     @property
     def changes(self) -> int: ...
-
-    @property
-    def eviction(self) -> str: ...
 
     def find(self, seq: Sequence) -> Sized:
         """The cached pages of the longest prefix of this sequence, one token left to compute; changes nothing."""

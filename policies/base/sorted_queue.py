@@ -76,7 +76,7 @@ class LookUpQueue(SortedQueue):
     has been computed.
 
     most     with more waiting sequences than this, no one is looked up and the queue stays as it is
-    found    tokens in the cache, by index, as of the last look-up
+    found    tokens in the cache, by index, as of the last look-up; all but the last known one at most
     put_off  indices of sequences that are put off
     """
 
@@ -111,10 +111,6 @@ class LookUpQueue(SortedQueue):
                 self.put_off.add(seq.index)
             else:
                 ahead.insert(*prefix, prompt=0)
-
-    def uncached(self, seq: Sequence) -> int:
-        """Tokens to compute of a waiting sequence, as of the last look-up."""
-        return seq.known - self.found[seq.index]
 
     def or_last(self, seq: Sequence, value: float) -> float:
         """`value`, or what comes last for a sequence that is put off."""

@@ -23,7 +23,7 @@ class PagePool:
     shared     positions that more than one sequence counts as its own, beyond the first
     cached     free pages whose content is still in the cache
     changes    how often the content of the cache has changed
-    eviction   which leaf of a radix cache is evicted first; empty without one
+    refreshes  whether what was looked up last is evicted last, so that looking up what waits keeps it there
     use        how the cache was used; None without one
     """
 
@@ -33,7 +33,7 @@ class PagePool:
     shared = 0
     cached = 0
     changes = 0
-    eviction = ""
+    refreshes = False
     use: CacheUse | None = None
 
     def __init__(self, pages: int, page_size: int) -> None:

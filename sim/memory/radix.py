@@ -48,6 +48,8 @@ class RadixPool(PagePool):
     share     which requests may hit a page: "none" only the one that filled it, "tenant" those of its tenant, "all"
     identity  what else makes pages compatible, the same for all requests: the model, how it counts positions
     eviction  which leaf is evicted first (`sim.memory.eviction`)
+    keeps_least_urgent  under "priority" the pages of the least urgent requests are kept longest, not those of the
+                        most urgent (SGLang, where it is told that low values are urgent)
 
     Raises ValueError for counts below 1, or an unknown `share` or `eviction`.
     """
@@ -58,7 +60,13 @@ class RadixPool(PagePool):
     use: CacheUse
 
     def __init__(
-        self, pages: int, page_size: int, share: Share = "tenant", identity: str = "", eviction: str = "lru"
+        self,
+        pages: int,
+        page_size: int,
+        share: Share = "tenant",
+        identity: str = "",
+        eviction: str = "lru",
+        keeps_least_urgent: bool = False,
     ) -> None:
         super().__init__(pages, page_size)
         if share not in ("none", "tenant", "all"):
@@ -66,7 +74,8 @@ class RadixPool(PagePool):
         self.share = share
         self.identity = identity
         self.eviction = eviction
-        self.refreshes = eviction == 'lru'
+        self.refreshes = eviction == "lru"
+        self.sign = 1 if keeps_least_urgent else -1
         self.tree = RadixTree(page_size, eviction)
         self.vacant = pages  # pages that neither a sequence nor the tree has
         self.use = CacheUse()
@@ -155,7 +164,7 @@ class RadixPool(PagePool):
         length = tokens - tokens % size
         prompt = seq.request.prompt // size * size
         node, had = self.tree.insert(
-            self.domain(seq), content(seq), length, prompt, -seq.request.priority, seq.counted
+            self.domain(seq), content(seq), length, prompt, self.sign * seq.request.priority, seq.counted
         )
         self.vacant += max(0, had - seq.in_tree) // size
         self.tree.pin(node)

@@ -98,7 +98,7 @@ class RadixTree:
     ) -> tuple[Node, int]:
         """Add the first `length` tokens; returns (end of their path, tokens that were there before).
 
-        prompt    the path is split here, if it is inside; what comes before gets `priority` + 1
+        prompt    the path is split here, if it is inside; what comes before then gets `priority` + 1
         counted   so many tokens count the sequence among their hits already
         """
         node, at, size = self.root(domain), 0, self.page_size
@@ -154,10 +154,11 @@ class RadixTree:
         if at < end and end - node.size < at:
             self.split(node, at - end + node.size)
 
-    def publish(self, node: Node, end: int, prompt: int, priority: int, counted: int) -> None:
-        """Count a sequence that has published the path to a node in priorities and hits."""
+    def publish(self, node: Node, length: int, prompt: int, priority: int, counted: int) -> None:
+        """Count a sequence that has published the path to a node, `length` tokens, in priorities and hits."""
+        end = length
         while node.parent is not None:
-            node.priority = max(node.priority, priority + (end <= prompt))
+            node.priority = max(node.priority, priority + (end <= prompt < length))
             node.hits += end > counted
             if node.entry is not None:
                 self.leaves.enter(node)

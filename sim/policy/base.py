@@ -25,18 +25,18 @@ class Order(ABC):
     by_urgency      the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
     preempts        a waiting sequence may take the slot of a running one: `displaced` is called
     counts_service  the hooks from `admitted` on are called
+    counts_tokens   `processed` is called
     looks_up        its latest `arrange` has looked every waiting sequence up in the cache
     cuts_one        while one prompt is computed in parts, no other is cut (engines with passes of one kind)
-    counts_tokens   `processed` is called
     """
 
     appends = False
     by_urgency = False
     preempts = False
     counts_service = False
+    counts_tokens = False
     cuts_one = False
     looks_up = False
-    counts_tokens = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -82,7 +82,7 @@ class Order(ABC):
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
 
     def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
-        """Most positions that a sequence whose prefill goes on may take of a pass with that budget; None: all of it."""
+        """Most positions that a sequence whose prefill goes on may take of a pass with that budget; None: no limit."""
         return None
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from sim.engine.apart.config import ApartConfig
 from sim.engine.apart.ratio import NewTokenRatio
 from sim.engine.apart.sequence import ApartSequence
-from sim.memory.pool import PagePool
 from sim.engine.decoding import Decoders
 from sim.log.events import CANCELLED, FINISHED, NO_DEMAND, RELEASED, EventLog, Kind, Reason
+from sim.memory.pool import PagePool
 from sim.policy.base import Order
 from sim.request import Nanoseconds
 
