@@ -33,7 +33,6 @@ class PagePool:
     shared = 0
     cached = 0
     changes = 0
-    refreshes = False
     use: CacheUse | None = None
 
     def __init__(self, pages: int, page_size: int) -> None:

@@ -46,7 +46,6 @@ class RadixPool(PagePool):
     """A pool of pages with a radix cache.
 
     share     which requests may hit a page: "none" only the one that filled it, "tenant" those of its tenant, "all"
-    identity  what else makes pages compatible, the same for all requests: the model, how it counts positions
     eviction  which leaf is evicted first (`sim.memory.eviction`)
     keeps_least_urgent  under "priority" the pages of the least urgent requests are kept longest, not those of the
                         most urgent (SGLang, where it is told that low values are urgent)
@@ -64,7 +63,6 @@ class RadixPool(PagePool):
         pages: int,
         page_size: int,
         share: Share = "tenant",
-        identity: str = "",
         eviction: str = "lru",
         keeps_least_urgent: bool = False,
     ) -> None:
@@ -72,7 +70,6 @@ class RadixPool(PagePool):
         if share not in ("none", "tenant", "all"):
             raise ValueError(f"share is {share!r}; expected none, tenant or all")
         self.share = share
-        self.identity = identity
         self.eviction = eviction
         self.refreshes = eviction == "lru"
         self.sign = 1 if keeps_least_urgent else -1

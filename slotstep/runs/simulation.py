@@ -61,7 +61,7 @@ def run(
     cluster = scenario.cluster
     pools = [[(each, scheduler(each)) for each in replicas(scenario, pool)] for pool in cluster.pools]
     for each, _ in chain(*pools):
-        if each.engine.prefix_cache:
+        if each.engine.prefix_cache and each.engine.radix is None:
             check_blocks(each, sent)
     caches = [made.pool for _, made in chain(*pools) if isinstance(made.pool, PrefixPool)]
     engines = cluster.engines(scenario.engine)

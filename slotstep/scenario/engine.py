@@ -11,8 +11,8 @@ from pydantic import ValidationInfo, field_validator, model_validator
 
 from policies.admissions import ADMISSIONS
 from sim.registry import suggestion
-from slotstep.scenario import document
-from slotstep.scenario import presets as preset
+from slotstep.scenario import document, presets
+from slotstep.scenario.apart import Apart
 from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth, parts
 from traces.synthetic.parser import length
 
@@ -23,6 +23,13 @@ OF_A_PRESET = {
     "admission": "optimistic",
     "preemption": "recompute",
 }
+
+
+NOT_APART = (
+    *("max_active", "token_budget", "chunked", "admit_every", "chunk_limit", "chunk_limit_adapts", "batching", "evict"),
+    *("harvest", "preempt_for_slot", "preemption", "victim", "memory", "admission", "reserve_full_prompt", "watermark"),
+)
+"""Keys without effect where prefill and decode are passes of their own."""
 
 
 class RatioRule(Section):
@@ -49,6 +56,13 @@ class QuantileRule(Section):
         if value is not None:
             length(value, "outputs")
         return value
+
+
+class RadixRule(Section):
+    """A prefix cache that is a radix tree, and which of its leaves is evicted first."""
+
+    eviction: Literal["lru", "lfu", "fifo", "filo", "mru", "slru", "priority"] = "lru"
+    keeps_least_urgent: Truth = False
 
 
 RULES = ("ratio", "quantile")
@@ -88,12 +102,14 @@ class Engine(Section):
     reserve_full_prompt: Truth = True
     watermark: Share = 0.0
     prefix_cache: Truth = False
+    radix: RadixRule | None = None
     share: Literal["none", "tenant", "all"] | None = None
     model: Label | None = None
     positions: Label | None = None
     warm: Label | None = None
-    preset: Literal["vllm"] | None = None
-    version: Literal["0.32.0"] | None = None
+    apart: Apart | None = None
+    preset: Literal["vllm", "sglang"] | None = None
+    version: Label | None = None
     device: Label | None = None
     device_memory: Memory | None = None
     macro: Truth = True
@@ -104,12 +120,17 @@ class Engine(Section):
         """Translates a preset's keys, and adds defaults that follow from the preset and other settings."""
         if not isinstance(value, dict):
             return value
-        given: dict[str, Any] = preset.with_our_keys(value, cls.model_fields)
+        given: dict[str, Any] = presets.with_our_keys(value, cls.model_fields)
         choice = given.get("admission")
         if isinstance(choice, Mapping) and len(choice) == 1 and (rule := next(iter(choice))) in RULES:
             given = {**given, "admission": rule, rule: choice[rule] or {}}
         elif choice in RULES:
             given = {choice: {}, **given}
+        cache = given.get("prefix_cache")
+        if isinstance(cache, Mapping) and list(cache) == ["radix"]:
+            given = {**given, "prefix_cache": True, "radix": cache["radix"] or {}}
+        elif cache == "radix":
+            given = {"radix": {}, **given, "prefix_cache": True}
         reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
         implied = {"admission": "reserve" if reserves else "optimistic"}
         if given.get("prefix_cache") is True:
@@ -155,7 +176,10 @@ class Engine(Section):
         if self.preset is not None and self.victim is not None:
             raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
         if self.preset is not None:
-            self.startable()
+            made = presets.PRESETS[self.preset]
+            if self.version != made.version:
+                raise ValueError(f"version is {self.version}; expected {made.version}, which preset: {made.name} models")
+            made.check(self)
         if self.max_active is not None and self.max_active > self.slots:
             raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
         if self.fit is not None and "pages" in self.model_fields_set:
@@ -170,17 +194,16 @@ class Engine(Section):
             raise ValueError("batching: static needs admission: reserve")
         if self.admission != "reserve" and self.memory == "contiguous":
             raise ValueError("memory: contiguous needs admission: reserve")
+        if self.apart is not None:
+            self.apart_alone()
         self.not_ignored()
         return self
 
-    def startable(self) -> None:
-        """Raise ValueError for settings with which the preset's engine does not start, or which it would change."""
-        preset.starts(self.slots, self.token_budget, self.max_model_len, self.chunked)
-        if self.device is not None and self.device.lower() == preset.CPU:
-            if self.async_scheduling:
-                raise ValueError("device: cpu runs without async_scheduling")
-            if self.device_memory is not None:
-                raise ValueError("device_memory decides the defaults of a GPU; expected none beside device: cpu")
+    def apart_alone(self) -> None:
+        """Raise ValueError for a setting that an engine with passes of one kind does not have."""
+        for key in NOT_APART:
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} does not apply to an engine with passes of one kind (apart)")
 
     @property
     def modelled(self) -> str | None:
@@ -210,8 +233,11 @@ class Engine(Section):
         if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
         if not self.prefix_cache:
-            for key in ("share", "model", "positions", "warm"):
+            for key in ("radix", "share", "model", "positions", "warm"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} needs prefix_cache: true")
+        for key in ("model", "positions", "warm") if self.radix is not None else ():
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} needs a prefix cache of blocks; found radix, whose content no other run finds")
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")
