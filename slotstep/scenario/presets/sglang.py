@@ -36,6 +36,7 @@ ALIASES = {
     "prefill_max_requests": "apart.prefill_max_requests",
     "schedule_conservativeness": "apart.initial_ratio",
     "priority_scheduling_preemption_threshold": "apart.preempt_by",
+    "enable_priority_scheduling": "apart.preempt_by",
     "retraction_policy": "apart.retraction",
 }
 """SGLang's names of our keys. Token counts become pages, and a conservativeness the ratios that follow from it."""
@@ -90,7 +91,7 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
         found |= ratios(float(take("schedule_conservativeness", number)))
     if "prefill_decode_interval" in given:
         found["apart.prefill_interval"] = given["prefill_decode_interval"] or 0
-    return found
+    return found | displacement(given)
 
 
 def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,6 +138,16 @@ def policy(chosen: object, engine: Mapping[str, Any]) -> object:
     return POLICIES[name]
 
 
+def displacement(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The threshold of displacement: only with priority scheduling. Raises ValueError for one without it."""
+    threshold = given.get("priority_scheduling_preemption_threshold")
+    if given.get("enable_priority_scheduling") is not True:
+        if threshold is not None:
+            raise ValueError("priority_scheduling_preemption_threshold needs enable_priority_scheduling: true")
+        return {"apart.preempt_by": None} if "enable_priority_scheduling" in given else {}
+    return {"apart.preempt_by": THRESHOLD if threshold is None else threshold}
+
+
 def check(engine: Engine) -> None:
     """Raise ValueError for settings with which SGLang does not start."""
     if engine.apart is None:
@@ -147,7 +158,7 @@ PRESET = Preset(
     "sglang",
     VERSION,
     ALIASES,
-    ("schedule_policy", "enable_priority_scheduling", "schedule_low_priority_values_first"),
+    ("schedule_policy", "enable_priority_scheduling"),
     read,
     defaults,
     policy,
