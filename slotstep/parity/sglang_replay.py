@@ -77,7 +77,7 @@ class Replay:
         if not scheduler.idle or batch.tokens:
             ratio = state.ratio.current
         decoding = [name(seq) for seq in batch.decoders]
-        prefills = [(seq, start, tokens) for seq, start, tokens in batch.work if seq not in batch.decoders]
+        prefills = batch.prefills
         kind = {(True, True): "mixed", (True, False): "extend", (False, True): "decode", (False, False): "none"}
         line = {
             "type": "step",
@@ -87,7 +87,7 @@ class Replay:
             "extend": [[name(seq), start, tokens] for seq, start, tokens in prefills],
             "decode": decoding,
             "chunked": None if state.chunked is None else name(state.chunked),
-            "waiting": [name(seq) for seq in scheduler.policy.order],
+            "waiting": [seq.request.id for seq in scheduler.policy.order],
             "running": [name(seq) for seq in state.running],
             "full": state.full,
             "ratio": round(ratio, 9),
