@@ -13,7 +13,7 @@ from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
 from sim.engine.apart.ends import Ends
-from sim.engine.apart.expectation import end_of, expected
+from sim.engine.apart.expectation import end_of, expected_of_all
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY
@@ -57,7 +57,7 @@ class Prefill:
         self.cut: ApartSequence | None = None
         self.ends: Ends | None = None
         mixed = len(state.running) if config.mixed else 0
-        self.budget = PrefillBudget(config, state.pool, mixed, sum([expected(state, seq) for seq in state.running]))
+        self.budget = PrefillBudget(config, state.pool, mixed, expected_of_all(state))
 
     def go_on(self, seq: ApartSequence) -> None:
         """The sequence that was cut off gets its next part, whatever its need."""

@@ -36,11 +36,12 @@ def settle(state: ApartState, now: Nanoseconds) -> None:
             if not seq.decoding and not seq.over:
                 state.join(seq)
         state.last = []
-    before = len(state.running)
-    if any(seq.ended for seq in state.running):
+    if state.some_left:
+        state.some_left = False
+        before = len(state.running)
         state.running = [seq for seq in state.running if not seq.ended]
-    if len(state.running) < before:
-        state.full = False
+        if len(state.running) < before:
+            state.full = False
 
 
 def drop_abandoned(state: ApartState, seq: ApartSequence, now: Nanoseconds) -> None:

@@ -100,7 +100,7 @@ def tried_although_full(patch):
 
 
 def nothing_reserved_for_the_running(patch):
-    patch.setattr(admission, "expected", lambda state, seq: 0)
+    patch.setattr(admission, "expected_of_all", lambda state: 0)
 
 
 def the_cut_one_in_whole_pages(patch):
