@@ -48,6 +48,8 @@ def catch_up(state: EngineState, seq: Sequence, batch: Batch) -> None:
     seq.joined = step
     seq.last_step = step - 1
     seq.known += 1
+    if state.pool.late:
+        state.filled.append((seq, seq.serial, seq.computed))
     state.latest_past_prefill = max(state.latest_past_prefill, seq.serial)
     if order.counts_service:
         order.token(seq, step)
@@ -111,8 +113,6 @@ def harvest(state: EngineState, batch: Batch, now: Nanoseconds) -> None:
             log.event(now, FIRST_TOKEN, seq.index)
         else:
             log.event(now, RESUMED, seq.index, before)
-        if state.pool.late and seq.serial in state.running:
-            state.pool.keep(seq, seq.computed // state.pool.page_size)
     batch.ends.sort(key=by_admission)
     for seq in batch.ends:
         if not seq.ended:

@@ -60,6 +60,8 @@ class Scheduler:
             self.evict_finished(now)
         if state.abandoned:
             self.evict_abandoned(now)
+        if state.filled:
+            state.keep_filled()
         batch = Batch(now, self.config.token_budget)
         self.continue_running(batch)
         if state.waiting.count and not batch.preempted:

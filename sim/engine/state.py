@@ -25,6 +25,8 @@ class EngineState:
     decoders             those of `running` that compute one token in every step
     catching_up          the other ones of `running` that compute
     finished             committed as ended since the last plan
+    filled               prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
+                         positions)
     riding               finished, and part of one step more (evict "after")
     abandoned            running, and given up by their clients since the last plan
     departed             ended, and not yet reported to the driver
@@ -58,6 +60,7 @@ class EngineState:
         self.running: dict[int, Sequence] = {}
         self.catching_up: dict[int, Sequence] = {}
         self.finished: list[Sequence] = []
+        self.filled: list[tuple[Sequence, int, int]] = []
         self.riding: list[Sequence] = []
         self.abandoned: list[Sequence] = []
         self.departed: list[Sequence] = []
@@ -68,7 +71,7 @@ class EngineState:
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
-        self.finished, self.riding, self.abandoned = [], [], []
+        self.finished, self.filled, self.riding, self.abandoned = [], [], [], []
         self.over = self.computed = self.reach = self.touched = self.swapping = 0
         self.decoders.go_back(step)
         self.pool.lose_all()
@@ -128,6 +131,15 @@ class EngineState:
         in_flight = seq.last_step >= self.log.steps
         filled = seq.computed if self.pool.late else seq.computed + tokens
         self.pool.keep(seq, min(filled, seq.known - in_flight) // self.pool.page_size)
+
+    def keep_filled(self) -> None:
+        """Enter the pages of prefills that have ended into a cache that takes them late."""
+        filled, self.filled = self.filled, []
+        for seq, serial, positions in filled:
+            if seq.last_step >= self.log.steps:
+                self.filled.append((seq, serial, positions))
+            elif self.running.get(serial) is seq:
+                self.pool.keep(seq, positions // self.pool.page_size)
 
     def unwritten(self, seq: Sequence) -> list[Page]:
         """Cached pages of a sequence that only the step being planned fills; none if it decodes."""

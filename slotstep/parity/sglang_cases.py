@@ -124,7 +124,7 @@ class Config(Section):
             del given["priority_scheduling_preemption_threshold"]
         eviction = given.pop("radix_eviction_policy")
         if not self.disable_radix_cache:
-            keeps = self.schedule_low_priority_values_first
+            keeps = self.schedule_low_priority_values_first and eviction == "priority"
             given |= {"radix": {"eviction": eviction, "keeps_least_urgent": keeps}, "share": "all"}
         if self.chunked_prefill_size is None or self.chunked_prefill_size <= 0:
             given |= {"chunked_prefill_size": -1, "enable_mixed_chunk": False}

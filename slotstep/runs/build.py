@@ -117,7 +117,7 @@ def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> Pag
         return (NumberedPrefixPool if numbered else PrefixPool)(pages, size, engine.share, identity)
     if numbered:
         raise ValueError("radix: a replay on a device needs a prefix cache of blocks (prefix_cache: true)")
-    return RadixPool(pages, size, engine.share, engine.radix.eviction, engine.radix.keeps_least_urgent)
+    return RadixPool(pages, size, engine.share, **dict(engine.radix))
 
 
 def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:

@@ -64,6 +64,13 @@ class RadixRule(Section):
     eviction: Literal["lru", "lfu", "fifo", "filo", "mru", "slru", "priority"] = "lru"
     keeps_least_urgent: Truth = False
 
+    @model_validator(mode="after")
+    def has_priorities(self) -> Self:
+        """Refuses an option that the eviction would ignore."""
+        if self.keeps_least_urgent and self.eviction != "priority":
+            raise ValueError("keeps_least_urgent needs eviction: priority")
+        return self
+
 
 RULES = ("ratio", "quantile")
 """Admission rules whose options are a section of the engine."""
@@ -238,6 +245,8 @@ class Engine(Section):
                     raise ValueError(f"{key} needs prefix_cache: true")
         for key in ("model", "positions", "warm") if self.radix is not None else ():
             if getattr(self, key) is not None:
-                raise ValueError(f"{key} needs a prefix cache of blocks; found radix, whose content no other run finds")
+                raise ValueError(
+                    f"{key} needs a prefix cache of blocks; found radix, whose content no other run finds"
+                )
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")

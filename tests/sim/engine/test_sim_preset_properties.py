@@ -17,6 +17,7 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
+from sim.memory.radix import RadixPool
 from sim.policy.base import Optimistic, Policy
 from sim.request import Request
 
@@ -41,6 +42,32 @@ class Watched(PrefixPool):
         super().claim(seq, found)
 
 
+class WatchedRadix(RadixPool):
+    """A pool with a radix cache that knows which tenant has published which prefix."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.published = set()
+        self.claimed = 0
+
+    def prefix(self, seq, tokens):
+        content = seq.request.tokens or ()
+        own = tuple((seq.index, place) for place in range(len(content), tokens))
+        return seq.request.tenant, content[:tokens] + own
+
+    def publish(self, seq, tokens):
+        super().publish(seq, tokens)
+        self.published.update(self.prefix(seq, end) for end in range(tokens + 1))
+
+    def claim(self, seq, found):
+        assert self.prefix(seq, len(found) * self.page_size) in self.published
+        self.claimed += len(found)
+        super().claim(seq, found)
+
+
+WATCHED = {PrefixPool: Watched, RadixPool: WatchedRadix}
+
+
 @dataclass
 class Scenario:
     requests: list
@@ -49,13 +76,14 @@ class Scenario:
     page_size: int
     pages: int
     share: str | None
+    cache: type
     policy: str
     admission: object
     modes: dict
     cost: object
     pools: list = field(default_factory=list)
 
-    def scheduler(self, pool=PrefixPool):
+    def scheduler(self, pool):
         made = PagePool(self.pages, self.page_size) if self.share is None else None
         made = made or pool(self.pages, self.page_size, self.share)
         self.pools.append(made)
@@ -63,9 +91,12 @@ class Scenario:
         policy = Policy(build(self.policy, options, seed=3), self.admission, victim(self.policy))
         return Scheduler(policy, made, EngineConfig(slots=self.slots, token_budget=self.budget, **self.modes))
 
-    def run(self, macro=True, pool=PrefixPool):
-        return run(self.requests, self.scheduler(pool), self.cost, macro)
+    def run(self, macro=True, pool=None):
+        return run(self.requests, self.scheduler(pool or self.cache), self.cost, macro)
 
+
+POLICIES = ("fcfs", "priority", "sjf", "srpt", "longest_prefix")
+POLICIES += ("requeue", "lof", "lpm", "dfs_weight", "prefill_hrrn", "shortest_prefill_first", "shuffle")
 
 costs = st.sampled_from(
     [
@@ -104,7 +135,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
     size = draw(st.sampled_from([1, 2, 4, 16]))
     longest = max(-(-(r.prompt + r.max_output - 1) // size) for r in requests)
     slots = draw(st.sampled_from([1, 2, 3, 8, 16]))
-    policy = draw(st.sampled_from(["fcfs", "priority", "sjf", "srpt", "longest_prefix"]))
+    policy = draw(st.sampled_from(POLICIES))
     modes = {
         "depth": draw(st.sampled_from([1, 2, 2])),
         "chunked": draw(st.sampled_from([True, True, False])),
@@ -121,6 +152,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
         page_size=size,
         pages=longest + draw(st.sampled_from([0, 0, 1, 2, longest // 2, longest, 5 * longest, 10**6])),
         share=draw(st.sampled_from(shares)),
+        cache=draw(st.sampled_from([PrefixPool, RadixPool])),
         policy=policy,
         admission=draw(admissions),
         modes=modes,
@@ -132,7 +164,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = scenario.run(macro=True), scenario.run(macro=False)
-    event(f"depth {scenario.modes['depth']}, {scenario.policy}, share {scenario.share}")
+    event(f"depth {scenario.modes['depth']}, {scenario.policy}, share {scenario.share}, {scenario.cache.__name__}")
     event(f"longer runs: {len(fast.run_table()['steps']) < fast.steps}")
     assert fast.events == slow.events
     assert fast.chunks == slow.chunks
@@ -168,10 +200,10 @@ def test_every_account_adds_up(scenario):
 
 @given(scenarios(shares=("tenant",)))
 def test_no_tenant_ever_hits_anothers_pages(scenario):
-    log = scenario.run(pool=Watched)
+    log = scenario.run(pool=WATCHED[scenario.cache])
     (pool,) = scenario.pools
     hits = summary(log)["tokens"]["cached"]
-    event(f"hits: {hits > 0}")
+    event(f"hits: {hits > 0}, {scenario.cache.__name__}")
     assert pool.claimed * scenario.page_size == hits
 
 
