@@ -92,3 +92,14 @@ def chosen(more: Iterable[str] = ()) -> list[Metric]:
             raise ValueError(f"{name!r} has the key {found.key!r}, which another metric has; expected a new one")
         metrics[found.key] = found
     return list(metrics.values())
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the built-in metrics in a summary."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The metrics in the summary of a run",
+        "type": "object",
+        "properties": {metric.key: metric.schema for metric in METRICS.values()},
+        "required": [metric.key for metric in METRICS.values()],
+    }
