@@ -126,7 +126,7 @@ def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
     return ApartConfig(
         slots=engine.slots,
         max_prefill_tokens=apart.max_prefill_tokens,
-        chunked_prefill_size=apart.chunked_prefill_size,
+        chunked_prefill_size=apart.chunked_prefill_size or None,
         mixed=apart.mixed,
         prefill_interval=apart.prefill_interval,
         prefill_max_requests=apart.prefill_max_requests,

@@ -16,7 +16,7 @@ class Apart(Section):
     """
 
     max_prefill_tokens: Count = 16384
-    chunked_prefill_size: Count | None = None
+    chunked_prefill_size: Seed = 0
     mixed: Truth = False
     prefill_interval: Seed = 0
     prefill_max_requests: Count | None = None
@@ -36,6 +36,6 @@ class Apart(Section):
             raise ValueError(
                 f"minimum_ratio is {self.minimum_ratio}; expected at most initial_ratio, {self.initial_ratio}"
             )
-        if self.mixed and self.chunked_prefill_size is None:
+        if self.mixed and not self.chunked_prefill_size:
             raise ValueError("mixed needs a chunked_prefill_size")
         return self

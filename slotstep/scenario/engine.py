@@ -144,6 +144,15 @@ class Engine(Section):
             implied["share"] = "tenant"
         return implied | given
 
+    @field_validator("version")
+    @classmethod
+    def modelled_version(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """The version that the preset models."""
+        made = presets.chosen(info.data)
+        if value is not None and made is not None and value != made.version:
+            raise ValueError(f"found {document.brief(value)}; expected {made.version!r}")
+        return value
+
     @field_validator("warm")
     @classmethod
     def place_cache(cls, value: str | None, info: ValidationInfo) -> str | None:
@@ -183,10 +192,7 @@ class Engine(Section):
         if self.preset is not None and self.victim is not None:
             raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
         if self.preset is not None:
-            made = presets.PRESETS[self.preset]
-            if self.version != made.version:
-                raise ValueError(f"version is {self.version}; expected {made.version}, which preset: {made.name} models")
-            made.check(self)
+            presets.PRESETS[self.preset].check(self)
         if self.max_active is not None and self.max_active > self.slots:
             raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
         if self.fit is not None and "pages" in self.model_fields_set:

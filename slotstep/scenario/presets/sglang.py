@@ -86,7 +86,7 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
     if "radix_eviction_policy" in given:
         found["radix"] = {"eviction": given["radix_eviction_policy"]}
     if given.get("chunked_prefill_size") == -1:
-        found["apart.chunked_prefill_size"] = None
+        found["apart.chunked_prefill_size"] = 0
     if "schedule_conservativeness" in given:
         found |= ratios(float(take("schedule_conservativeness", number)))
     if "prefill_decode_interval" in given:
