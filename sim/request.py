@@ -69,6 +69,8 @@ class Request:
             object.__setattr__(self, "max_output", self.output)
         if self.prompt < 1 or self.output < 1 or self.arrival < 0 or self.max_output < self.output:
             raise ValueError(self.complaint())
+        if self.ignore_eos and self.output < self.max_output:
+            raise ValueError(f"request {self.id}: output is {self.output}; expected {self.max_output}, as it ignores an EOS")
         if (self.tokens is not None or self.blocks) and not self.content_fits():
             raise ValueError(f"request {self.id}: its content does not have the length of its prompt, {self.prompt}")
         if not (self.cancel_after is self.cancel_tokens is self.queue_timeout is self.timeout is None):

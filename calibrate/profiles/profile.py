@@ -17,7 +17,8 @@ from typing import Any
 
 import yaml
 
-from calibrate.profiles.schema import FORMAT, KEYS, check, curve, digest, known_keys
+from calibrate.profiles.forms import curve
+from calibrate.profiles.schema import FORMAT, KEYS, check, digest, known_keys
 from sim.cost.forms import Curve
 
 

@@ -10,14 +10,12 @@ from dataclasses import fields
 from math import isfinite
 from typing import Any
 
+from calibrate.profiles.forms import FORMS, curve
 from sim.accounting.extrapolation import BOUNDS
-from sim.cost.forms import Affine, Curve, Roofline
-from sim.cost.table import KNOTS, LINES, Knots, Lines, Table, table
+from sim.cost.forms import Curve
+from sim.cost.table import Knots, Lines
 
 FORMAT = 1
-CURVES: dict[str, type[Curve]] = {"affine": Affine, "roofline": Roofline, "table": Table}
-PARTS = (*KNOTS, *LINES, "graph_sizes")
-"""Coefficients that are not numbers."""
 KEYS = {
     "format": "the version of this format, 1",
     "device": "its name, as the driver or the vendor gives it",
@@ -35,7 +33,7 @@ KEYS = {
     "licence": "of the source",
     "not_included": "what a real step pays and this curve does not, a list",
     "range": f"the largest measured values of {', '.join(BOUNDS)}; a step beyond one of them is an extrapolation",
-    "curve": f"one of {', '.join(CURVES)}, with its coefficients in nanoseconds",
+    "curve": f"one of {', '.join(FORMS)}, with its coefficients in nanoseconds",
     "details": "whatever else its maker has to say: confidence intervals, bandwidths, held-out errors",
 }
 STATED = (
@@ -127,26 +125,9 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def curve(kind: str, coefficients: Mapping[str, Any]) -> Curve:
-    """A curve of the kernel from its coefficients by name; raises ValueError for what it does not take."""
-    if kind not in CURVES:
-        raise ValueError(f"{kind}: unknown kind of curve; expected one of {', '.join(CURVES)}")
-    known = [each.name for each in fields(CURVES[kind])]
-    try:
-        known_keys(coefficients, known)
-        for key, value in coefficients.items():
-            if key == "graph_sizes" and not isinstance(value, list | tuple):
-                raise ValueError(f"{key} is {value!r}; expected a list of whole numbers")
-            if key not in PARTS and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise ValueError(f"{key} is {value!r}; expected a number of nanoseconds")
-        return table(coefficients) if kind == "table" else CURVES[kind](**coefficients)
-    except ValueError as error:
-        raise ValueError(f"{kind}.{error}") from None
-
-
 def coefficients(cost: Curve) -> dict[str, dict[str, Any]]:
     """A curve of the kernel as a profile holds it, by its kind, without zeros; inverse of `curve`."""
-    kind = next(name for name, form in CURVES.items() if isinstance(cost, form))
+    kind = next(name for name, form in FORMS.items() if isinstance(cost, form.kind))
     return {
         kind: {each.name: yaml_coefficient(value) for each in fields(cost) if (value := getattr(cost, each.name))}
     }

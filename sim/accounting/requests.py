@@ -165,12 +165,21 @@ class RequestRecords:
         return request[some], first[some], end[some]
 
     @cached_property
-    def late_starts(self) -> tuple[Integers, Integers, Integers]:
-        """Stints that begin after a step without decodes: request, step of the token before, step of their first token."""
-        request, first, end = self.all_stints
+    def first_places(self) -> tuple[Integers, Bools]:
+        """Of each of `all_stints`: the place of its first token in `decode_steps`, and whether it is late.
+
+        A late one does not follow the token before it at the distance between two decode steps.
+        """
+        _, first, end = self.all_stints
         place = np.searchsorted(self.decode_steps, first)
-        late = np.flatnonzero(place < np.searchsorted(self.decode_steps, end))
-        late = late[self.decode_steps[place[late]] > first[late]]
+        before = np.concatenate(([-1], self.decode_steps))[place]
+        return place, (before != first - 1) & (place < np.searchsorted(self.decode_steps, end))
+
+    @cached_property
+    def late_starts(self) -> tuple[Integers, Integers, Integers]:
+        """Stints whose first token is late: request, step of the token before, step of the first token."""
+        request, first, _ = self.all_stints
+        place, late = self.first_places
         return request[late], first[late] - 1, self.decode_steps[place[late]]
 
     @cached_property
@@ -179,9 +188,8 @@ class RequestRecords:
         request, first, end = self.all_stints
         if not len(self.log.still):
             return request, first, end
-        place, end = (np.searchsorted(self.decode_steps, steps) for steps in (first, end))
-        begins = np.append(self.decode_steps, len(self.step_ends))[place]
-        place = place + (begins > first)
+        place, late = self.first_places
+        place, end = place + late, np.searchsorted(self.decode_steps, end)
         some = end > place
         return request[some], place[some], end[some]
 
@@ -256,3 +264,9 @@ def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
         result[here] = np.maximum(table[first[here]], table[end[here] - width])
         table, width = np.maximum(table[:-width], table[width:]), 2 * width
     return result
+
+
+def status_counts(status: Integers) -> dict[str, int]:
+    """How many requests were injected, and what became of them."""
+    counts = np.bincount(status, minlength=len(STATUSES))
+    return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist()[: len(STATUSES)], strict=True))

@@ -1,130 +1,188 @@
-"""Replays a parity case of SGLang (a list of requests and the engine's options) on our scheduler, pass by pass.
+"""A parity case of SGLang: its requests and the engine's options, as a scheduler of ours takes them.
 
-The clock counts passes of the engine's event loop. docs/parity.md has the log format.
+docs/parity.md has the format.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from random import Random
+from typing import Any, Literal, Self
 
-from sim.engine.apart.admission import OutOfMemory
-from sim.engine.apart.batch import ApartBatch
+from pydantic import model_validator
+
+from policies.shuffle import Shuffle
 from sim.engine.apart.scheduler import ApartScheduler
-from sim.engine.apart.sequence import ApartSequence
-from sim.log.events import Kind
+from sim.policy.base import Policy
+from sim.request import Request
+from slotstep.parity.sglang_replay import Line, Replay
+from slotstep.runs import build
+from slotstep.runs.loading import parse
+from slotstep.runs.policy import admission, order
+from slotstep.scenario.fields import Count, Label, Section, Seed, Truth, Whole
 
-Line = dict[str, Any]
-
-DIED = "Out of memory. Try to lower your batch size."
-"""What the engine says where a prefill that must go on does not fit."""
-
-
-class InFlight(NamedTuple):
-    """A pass whose results have not been collected: its batch, and those who may get a token, each with its stay."""
-
-    batch: ApartBatch
-    members: list[tuple[ApartSequence, int]]
+EOS = 7
+FIRST_UNIQUE, FIRST_OUTPUT = 1_000_000_000, 10_000_000
+"""Tokens of prompts of which only the length is given, and of outputs, begin here, by a step for each request."""
 
 
-@dataclass
-class Replay:
-    """The state of a replay; `due` are the requests to come: (pass of arrival, request)."""
+class CaseRequest(Section):
+    """One request of a case."""
 
-    scheduler: ApartScheduler
-    due: deque[tuple[int, Any]]
-    step: int = 0
-    in_flight: deque[InFlight] = field(default_factory=deque)
+    id: Label
+    prompt_runs: tuple[tuple[Seed, Count], ...] | None = None
+    prompt_token_ids: tuple[Seed, ...] | None = None
+    prompt_len: Count | None = None
+    max_new_tokens: Count
+    output_len: Count | None = None
+    ignore_eos: Truth = True
+    arrival_step: Seed = 0
+    priority: Whole = 0
 
-    def lines(self) -> Iterator[Line]:
-        """A line for every pass; the engine makes one more when it has become idle."""
-        idle = True
-        while self.due or not idle:
-            if idle:
-                self.step = max(self.step, self.due[0][0])
-            arrived = self.submit_due()
-            idle = self.scheduler.idle
-            try:
-                line = self.planned(arrived)
-            except OutOfMemory:
-                yield {"type": "error", "msg": DIED, "step": self.step}
-                return
-            if idle:
-                line["kind"] = "idle"
-            yield line
-            self.step += 1
+    @model_validator(mode="before")
+    @classmethod
+    def runs_as_tuples(cls, value: object) -> object:
+        """Lists of JSON as the tuples that they stand for."""
+        if isinstance(value, dict):
+            lists = {key: value[key] for key in ("prompt_runs", "prompt_token_ids") if isinstance(value.get(key), list)}
+            return value | {
+                key: tuple(tuple(each) if isinstance(each, list) else each for each in given)
+                for key, given in lists.items()
+            }
+        return value
 
-    def submit_due(self) -> list[list[Any]]:
-        """Submit the requests that are due: [id, most tokens it may produce] of each."""
-        arrived = []
-        while self.due and self.due[0][0] <= self.step:
-            request = self.due.popleft()[1]
-            seq = self.scheduler.submit(request, self.step)
-            assert isinstance(seq, ApartSequence), f"{request.id}: {self.scheduler.complaint}"
-            arrived.append([request.id, seq.limit])
-        return arrived
+    @model_validator(mode="after")
+    def one_prompt(self) -> Self:
+        """A prompt, given in one way, and an output within its limit."""
+        given = [each for each in (self.prompt_runs, self.prompt_token_ids, self.prompt_len) if each is not None]
+        if len(given) != 1 or not given[0]:
+            raise ValueError("expected one of prompt_runs, prompt_token_ids and prompt_len")
+        if self.output_len is not None and self.output_len > self.max_new_tokens:
+            raise ValueError(f"output_len is {self.output_len}; expected at most max_new_tokens, {self.max_new_tokens}")
+        return self
 
-    def planned(self, arrived: list[list[Any]]) -> Line:
-        """Plan one pass, collect the results that are due, and return the line."""
-        scheduler, state, pool = self.scheduler, self.scheduler.state, self.scheduler.pool
-        before = 0 if pool.use is None else pool.use.evictions
-        ratio = state.ratio.current
-        batch = scheduler.plan(self.step)
-        if not scheduler.idle or batch.tokens:
-            ratio = state.ratio.current
-        decoding = [name(seq) for seq in batch.decoders]
-        prefills = [(seq, start, tokens) for seq, start, tokens in batch.work if seq not in batch.decoders]
-        kind = {(True, True): "mixed", (True, False): "extend", (False, True): "decode", (False, False): "none"}
-        line = {
-            "type": "step",
-            "step": self.step,
-            "arrived": arrived,
-            "kind": kind[bool(prefills), bool(decoding)],
-            "extend": [[name(seq), start, tokens] for seq, start, tokens in prefills],
-            "decode": decoding,
-            "chunked": None if state.chunked is None else name(state.chunked),
-            "waiting": [name(seq) for seq in scheduler.policy.order],
-            "running": [name(seq) for seq in state.running],
-            "full": state.full,
-            "ratio": round(ratio, 9),
-            "avail": pool.avail,
-            "evictable": pool.evictable,
-            "protected": pool.protected,
-            "evicted": 0 if pool.use is None else (pool.use.evictions - before) * pool.page_size,
-            "retracted": [name(seq) for seq in batch.retracted],
-            "preempted": [name(seq) for seq in batch.displaced],
-            "aborted": [name(seq) for seq in batch.aborted],
+    def prompt(self, place: int) -> list[int]:
+        """The tokens of the prompt of the request at a place."""
+        if self.prompt_len is not None:
+            first = FIRST_UNIQUE + 1_000_000 * place
+            return list(range(first, first + self.prompt_len))
+        if self.prompt_runs is not None:
+            return [token for first, count in self.prompt_runs for token in range(first, first + count)]
+        return list(self.prompt_token_ids or ())
+
+    def request(self, place: int, low_first: bool) -> Request:
+        """The kernel's request at a place; its priority is the smaller the more urgent."""
+        prompt = self.prompt(place)
+        count = self.max_new_tokens if self.ignore_eos else (self.output_len or self.max_new_tokens)
+        first = FIRST_OUTPUT + 100_000 * place
+        outputs = list(range(first, first + count))
+        if not self.ignore_eos:
+            outputs[-1] = EOS
+        return Request(
+            self.id,
+            self.arrival_step,
+            len(prompt),
+            count,
+            max_output=self.max_new_tokens,
+            priority=self.priority if low_first else -self.priority,
+            tokens=(*prompt, *outputs),
+            spoken=count,
+            ignore_eos=self.ignore_eos,
+        )
+
+
+class Config(Section):
+    """The engine's options by the names of its logs; `max_steps` is a limit of the logger."""
+
+    schedule_policy: Label = "fcfs"
+    page_size: Count = 1
+    kv_tokens: Count = 4096
+    context_len: Count = 4096
+    max_running_requests: Count = 32
+    max_prefill_tokens: Count = 16384
+    chunked_prefill_size: Whole | None = -1
+    enable_mixed_chunk: Truth = False
+    schedule_conservativeness: float = 1.0
+    disable_radix_cache: Truth = False
+    radix_eviction_policy: Label = "lru"
+    overlap: Truth = False
+    prefill_max_requests: Count | None = None
+    enable_priority_scheduling: Truth = False
+    schedule_low_priority_values_first: Truth = False
+    priority_scheduling_preemption_threshold: Seed = 10
+    prefill_decode_interval: Seed | None = None
+    retraction_policy: Literal["length", "priority"] = "length"
+    seed: Seed = 0
+    max_steps: object = None
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """The engine section of a scenario, under SGLang's names."""
+        given = self.model_dump(exclude={"seed", "max_steps", "schedule_low_priority_values_first"})
+        if not self.enable_priority_scheduling:
+            del given["priority_scheduling_preemption_threshold"]
+        eviction = given.pop("radix_eviction_policy")
+        if not self.disable_radix_cache:
+            keeps = self.schedule_low_priority_values_first and eviction == "priority"
+            given |= {"radix": {"eviction": eviction, "keeps_least_urgent": keeps}, "share": "all"}
+        if self.chunked_prefill_size is None or self.chunked_prefill_size <= 0:
+            given |= {"chunked_prefill_size": -1, "enable_mixed_chunk": False}
+        return {"preset": "sglang", **given}
+
+
+class Case(Section):
+    """The input of a replay."""
+
+    config: Config
+    requests: tuple[CaseRequest, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def requests_as_tuple(cls, value: object) -> object:
+        """A list of JSON as the tuple that it stands for."""
+        if isinstance(value, dict) and isinstance(value.get("requests"), list):
+            return value | {"requests": tuple(value["requests"])}
+        return value
+
+    @model_validator(mode="after")
+    def names_differ(self) -> Self:
+        """Every request has a unique id."""
+        names: set[str] = set()
+        for place, asked in enumerate(self.requests):
+            if asked.id in names:
+                raise ValueError(f"requests.{place}.id: {asked.id!r} is there twice")
+            names.add(asked.id)
+        return self
+
+    def scheduler(self, source: str) -> ApartScheduler:
+        """Our scheduler with the options of `config`. Raises BadInput, beginning with `source`, for invalid ones."""
+        mapping = {
+            "workload": {"requests": [{"output": 1}]},
+            "cost": {"unit": "1ns"},
+            "engine": self.config.engine,
         }
-        members = [seq for seq, _, _ in prefills if seq is not state.chunked] + batch.decoders
-        self.in_flight.append(InFlight(batch, [(seq, seq.serial) for seq in members]))
-        sampled: list[str] = []
-        finished: list[str] = []
-        if len(self.in_flight) == scheduler.config.depth:
-            sampled, finished = self.results()
-        return line | {
-            "sampled": sampled,
-            "finished": finished,
-            "avail_after": pool.avail,
-            "evictable_after": pool.evictable,
-            "ratio_after": round(state.ratio.current, 9),
-        }
+        scenario = parse(mapping, source=f"{source}: config")
+        engine = scenario.engine
+        shuffled = self.config.schedule_policy == "random"
+        queue = Shuffle(Random(self.config.seed)) if shuffled else order(scenario)
+        assert engine.apart is not None
+        with scenario.blamed("engine: "):
+            return ApartScheduler(
+                Policy(queue, admission(scenario)),
+                build.memory(engine, engine.pages, engine.page_size),
+                build.apart_config(scenario, engine.apart),
+            )
 
-    def results(self) -> tuple[list[str], list[str]]:
-        """Collect the results of the oldest pass in flight: who gets a token, and who ends."""
-        batch, members = self.in_flight.popleft()
-        sampled = [name(seq) for seq, stay in members if seq.serial == stay and not seq.ended]
-        log = self.scheduler.log
-        before = len(log.events)
-        if batch.tokens:
-            self.scheduler.commit(batch, self.step + 1, array("q", [1]))
-        new = array("q", bytes(log.events[before:]))
-        ended = [log.requests[new[at + 2]].id for at in range(0, len(new), 4) if new[at + 1] == Kind.FINISHED]
-        return sampled, ended
+    def due(self) -> deque[tuple[int, Request]]:
+        """(pass of arrival, request) of all requests, in order of arrival."""
+        low_first = self.config.schedule_low_priority_values_first
+        arrivals = [
+            (asked.arrival_step, asked.request(place, low_first)) for place, asked in enumerate(self.requests)
+        ]
+        return deque(sorted(arrivals, key=lambda each: each[0]))
 
 
-def name(seq: ApartSequence) -> str:
-    """A request's id."""
-    return seq.request.id
+def replay(case: Case, source: str = "case") -> Iterator[Line]:
+    """The decisions of our scheduler, a line a pass. Raises BadInput for invalid options."""
+    return Replay(case.scheduler(source), case.due()).lines()

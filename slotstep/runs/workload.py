@@ -98,6 +98,8 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
                 request if request.declared else replace(request, max_output=given.max_output, declared=True)
                 for request in found
             ]
+    if given.ignore_eos:
+        found = [replace(request, max_output=request.output, ignore_eos=True) for request in found]
     return replace(begun, requests=found, timed=timed)
 
 

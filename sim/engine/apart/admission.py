@@ -13,7 +13,7 @@ from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
 from sim.engine.apart.ends import Ends
-from sim.engine.apart.expectation import end_of, expected
+from sim.engine.apart.expectation import end_of, expected_of_all
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY
@@ -57,7 +57,7 @@ class Prefill:
         self.cut: ApartSequence | None = None
         self.ends: Ends | None = None
         mixed = len(state.running) if config.mixed else 0
-        self.budget = PrefillBudget(config, state.pool, mixed, sum([expected(state, seq) for seq in state.running]))
+        self.budget = PrefillBudget(config, state.pool, mixed, expected_of_all(state))
 
     def go_on(self, seq: ApartSequence) -> None:
         """The sequence that was cut off gets its next part, whatever its need."""
@@ -79,7 +79,7 @@ class Prefill:
         """Pick a sequence for the next `tokens` positions."""
         seq.prefix = seq.computed
         self.picked.append(seq)
-        self.batch.work.append((seq, seq.computed, tokens))
+        self.batch.prefills.append((seq, seq.computed, tokens))
         if not whole:
             self.cut = seq
         self.budget.charge(tokens, min(seq.limit, self.state.config.clip) if whole else 0)
@@ -188,6 +188,7 @@ def plan_prefill(state: ApartState, batch: ApartBatch) -> None:
         if len(prefill.picked) >= prefill.slots():
             state.full, state.obstacle = True, NO_DEMAND
         seq = order.head(batch.planned, state.decoders.step)
+        assert seq is None or isinstance(seq, ApartSequence)
         if seq is None:
             batch.reason = LIMITED
             break
@@ -226,9 +227,9 @@ def allocate(state: ApartState, batch: ApartBatch) -> None:
     """
     pool = state.pool
     size = pool.page_size
-    total = sum(tokens for _, _, tokens in batch.work)
-    pool.make_room(total + size * len(batch.work) * (size > 1))
-    pages = sum(rounded(pool, start + tokens) - rounded(pool, start) for _, start, tokens in batch.work)
+    total = sum(tokens for _, _, tokens in batch.prefills)
+    pool.make_room(total + size * len(batch.prefills) * (size > 1))
+    pages = sum(rounded(pool, start + tokens) - rounded(pool, start) for _, start, tokens in batch.prefills)
     if pages > pool.avail:
-        raise OutOfMemory(batch.work[0][0], state.passes)
+        raise OutOfMemory(batch.prefills[0][0], state.passes)
     pool.take(pages // size)

@@ -68,5 +68,4 @@ def decode(state: ApartState, batch: ApartBatch) -> None:
     state.pool.make_room(state.pool.page_size * len(state.running))
     state.pool.take(need(state) // state.pool.page_size)
     batch.decoders = state.running
-    for seq in state.riding:
-        batch.work.append((seq, seq.computed, 1))
+    batch.riders = state.riding

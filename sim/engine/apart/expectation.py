@@ -17,3 +17,18 @@ def end_of(state: ApartState, seq: ApartSequence) -> tuple[float, int]:
     ratio = 1.0 if seq.fixed_length else state.ratio.current
     outputs = state.outputs(seq)
     return seq.limit * ratio - outputs, seq.request.prompt + outputs
+
+
+def expected_of_all(state: ApartState) -> float:
+    """The sum of `expected` over the running sequences, in their order: float sums depend on it."""
+    step, clip, ratio = state.decoders.step, state.config.clip, state.ratio.current
+    committed = state.log.steps
+    flying = state.last_decode >= committed
+    return sum(
+        [
+            min(seq.until - step + (flying or seq.joined > committed), clip) * (1.0 if seq.fixed_length else ratio)
+            if seq.decoding
+            else expected(state, seq)
+            for seq in state.running
+        ]
+    )

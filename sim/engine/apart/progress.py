@@ -36,11 +36,12 @@ def settle(state: ApartState, now: Nanoseconds) -> None:
             if not seq.decoding and not seq.over:
                 state.join(seq)
         state.last = []
-    before = len(state.running)
-    if any(seq.ended for seq in state.running):
+    if state.some_left:
+        state.some_left = False
+        before = len(state.running)
         state.running = [seq for seq in state.running if not seq.ended]
-    if len(state.running) < before:
-        state.full = False
+        if len(state.running) < before:
+            state.full = False
 
 
 def drop_abandoned(state: ApartState, seq: ApartSequence, now: Nanoseconds) -> None:
@@ -63,7 +64,7 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
         batch.context = batch.decoder_context = decoders.context
         if decoders.watched:
             batch.longest = decoders.longest()
-    for seq, start, tokens in batch.work:
+    for seq, start, tokens in batch.computes():
         batch.count(seq, start, tokens)
     batch.held_rows = state.over
     rows = batch.decode_rows + batch.prefill_rows + batch.recomputed_rows + batch.held_rows
@@ -82,7 +83,7 @@ def look_ahead(state: ApartState, batch: ApartBatch) -> None:
     Equal to planning each of these passes: no prefill would be tried, nobody is retracted, nothing is evicted.
     """
     decoders, pool = state.decoders, state.pool
-    if batch.work or not batch.decoders or batch.retracted or state.wait or state.over or batch.reason is LIMITED:
+    if batch.prefills or not batch.decoders or batch.retracted or state.wait or state.over or batch.reason is LIMITED:
         return
     if state.chunked is not None or (len(state.order) and not state.full):
         return
@@ -103,19 +104,17 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
     number = state.passes
     state.passes += 1
     state.ending = []
-    riders, state.riding = state.riding, []
+    state.riding = []
     if batch.decoders:
         state.decoders.advance(1)
         state.decode_before, state.last_decode = state.last_decode, number
-        for seq in riders:
+        for seq in batch.riders:
             seq.computed += 1
     count_prefills(state, batch)
-    for seq, _, tokens in batch.work:
-        if seq.over:
-            continue
+    for seq, _, tokens in batch.prefills:
         seq.computed += tokens
         if seq.computed == seq.known:
-            batch.yields.append((seq, seq.serial))
+            batch.prefilled.append((seq, seq.serial, seq.known))
             seq.before, seq.last_step, seq.joined = seq.last_step, number, number + 1
             seq.known += 1
             if seq.computed == seq.goal:
@@ -125,11 +124,12 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
 
 
 def count_prefills(state: ApartState, batch: ApartBatch) -> None:
-    """Count the tokens of prefills as the order hrrn of SGLang sees them."""
-    prefill = sum(tokens for seq, _, tokens in batch.work if not seq.over)
+    """Notify an order that counts tokens, as SGLang does: of prefills; a decode counts the one its batch began as."""
+    prefill = sum(tokens for _, _, tokens in batch.prefills)
     if prefill:
         state.extended = prefill + len(batch.decoders)
-    state.order.processed(state.extended if prefill else state.begun)
+    if state.order.counts_tokens:
+        state.order.processed(state.extended if prefill else state.begun)
 
 
 def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
@@ -142,7 +142,8 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
     state.last_decode = state.passes - 1
     state.decode_before = state.passes - 2
     state.ratio.decode(passes)
-    state.order.processed(passes * state.begun)
+    if state.order.counts_tokens:
+        state.order.processed(passes * state.begun)
     end_due(state, batch)
 
 
@@ -150,6 +151,7 @@ def end_due(state: ApartState, batch: ApartBatch) -> None:
     """Stop the decoders whose last token the last planned pass brings."""
     if state.decoders.some_due():
         for seq in state.decoders.due():
+            assert isinstance(seq, ApartSequence)
             seq.last_step = state.last_decode
             end(state, seq, batch)
 
@@ -158,7 +160,7 @@ def end(state: ApartState, seq: ApartSequence, batch: ApartBatch) -> None:
     """The last token of a sequence is planned; the engine knows that if it is the last by number."""
     seq.over = True
     state.over += 1
-    batch.ends.append(seq)
+    batch.ending.append(seq)
     if state.config.depth > 1:
         (state.ending if seq.by_length else state.riding).append(seq)
 
@@ -170,15 +172,17 @@ def commit(state: ApartState, batch: ApartBatch, now: Nanoseconds, durations: ar
         proceed(state, batch, batch.done + passes - batch.steps)
     record(state, batch, durations)
     batch.start = now
-    if batch.done == batch.steps and (batch.yields or batch.ends):
+    if batch.done == batch.steps and (batch.prefilled or batch.ending):
         harvest(state, batch, now)
 
 
 def record(state: ApartState, batch: ApartBatch, durations: array[Nanoseconds]) -> None:
     """Log the passes that have run."""
     passes, log = len(durations), state.log
-    for seq, start, tokens in batch.work:
+    for seq, start, tokens in batch.prefills:
         log.chunk(seq.index, start, tokens)
+    for seq in batch.riders:
+        log.chunk(seq.index, seq.goal, 1)
     if not batch.decoders:
         log.stand_still()
     growth = batch.growth
@@ -193,9 +197,8 @@ def record(state: ApartState, batch: ApartBatch, durations: array[Nanoseconds]) 
 def harvest(state: ApartState, batch: ApartBatch, now: Nanoseconds) -> None:
     """The last planned pass has brought its tokens and ends, in the order of the batch; those of the retracted are lost."""
     log = state.log
-    over = {seq.index for seq in batch.ends}
-    computed = {seq.index: start + tokens for seq, start, tokens in batch.work}
-    for seq, stay in batch.yields:
+    over = {seq.index for seq in batch.ending}
+    for seq, stay, positions in batch.prefilled:
         if seq.serial != stay or seq.ended:
             continue
         if seq.before < 0:
@@ -205,9 +208,8 @@ def harvest(state: ApartState, batch: ApartBatch, now: Nanoseconds) -> None:
         if seq.index in over:
             finish(state, seq, now)
         else:
-            seq.prefix = computed[seq.index]
-            state.pool.publish(seq, seq.prefix)
-    decoded = [seq for seq in batch.ends if not seq.ended and seq.over and seq.serial >= 0]
+            state.pool.publish(seq, positions)
+    decoded = [seq for seq in batch.ending if not seq.ended and seq.over and seq.serial >= 0]
     if len(decoded) > 1:
         place = {seq.index: at for at, seq in enumerate(batch.decoders)}
         decoded.sort(key=lambda seq: place[seq.index])

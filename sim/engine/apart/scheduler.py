@@ -60,7 +60,7 @@ class ApartScheduler:
             plan_prefill(state, batch)
         elif len(self.policy.order):
             batch.reason = LIMITED
-        prefilled = [seq for seq, _, _ in batch.work]
+        prefilled = [seq for seq, _, _ in batch.prefills]
         if not prefilled:
             plan_decode(state, batch)
         elif self.config.mixed:

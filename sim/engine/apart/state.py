@@ -23,6 +23,7 @@ class ApartState:
     last         those of the pass planned last, if it was a prefill: they join `running` with the next plan
     chunked      the one sequence whose prompt is being computed in parts
     full         no prefill is tried until a sequence leaves; `obstacle`: what it was that made the batch full
+    some_left    a sequence has left since the last plan
     holders      sequences with a request row
     wait         plans to come without a prefill
     ending       sequences whose token in flight is their last, which the engine knows
@@ -33,8 +34,7 @@ class ApartState:
     computed     positions of all sequences with a row
     passes       passes planned so far
     last_decode  the latest pass that decoded, and `decode_before` the one before it; -1 before the first
-    processed    tokens computed by prefill passes, as SGLang counts them for its order hrrn: a decode pass counts again
-                 those of the prefill that the running batch began as (`begun`); `extended`: of the latest prefill
+    begun        tokens of the prefill that the running batch began as; `extended`: of the latest prefill
     """
 
     def __init__(self, order: Order, pool: PagePool, config: ApartConfig) -> None:
@@ -47,7 +47,7 @@ class ApartState:
         self.running: list[ApartSequence] = []
         self.last: list[ApartSequence] = []
         self.chunked: ApartSequence | None = None
-        self.full = False
+        self.full = self.some_left = False
         self.obstacle: Reason = NO_DEMAND
         self.holders = self.wait = self.over = self.computed = self.passes = 0
         self.ending: list[ApartSequence] = []
@@ -56,7 +56,7 @@ class ApartState:
         self.departed: list[ApartSequence] = []
         self.last_decode = self.decode_before = -1
         self.admissions = self.entries = self.sorts = 0
-        self.processed = self.begun = self.extended = 0
+        self.begun = self.extended = 0
 
     # ------------------------------------------------------------------ what has been produced
 
@@ -94,6 +94,7 @@ class ApartState:
         """A sequence decodes from the pass being planned on."""
         self.decoders.join(seq)
         seq.joined = self.passes
+        seq.until = seq.limit + seq.request.prompt - 1 - seq.base
 
     def stop(self, seq: ApartSequence) -> None:
         """A decoder decodes no further; its progress is stored in it again."""
@@ -144,6 +145,7 @@ class ApartState:
     def leave(self, seq: ApartSequence, now: Nanoseconds, finished: bool) -> None:
         """A sequence that has ended gives up its row."""
         self.release(seq, finished)
+        self.some_left = True
         self.over -= seq.over
         self.log.event(now, RELEASED, seq.index, seq.over)
 

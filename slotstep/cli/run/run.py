@@ -23,11 +23,16 @@ def run(
         Path | None,
         typer.Option("--openmetrics", metavar="FILE", help="Write its counters as a running engine shows them."),
     ] = None,
+    forward_pass_metrics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.jsonl", help="Write forward-pass metrics: a record a step."),
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
     loaded = open_scenario(scenario, permitted(settings, yes), trace, policy)
-    (result,) = simulate([loaded], [*([out] if out else []), *([openmetrics.parent] if openmetrics else [])])
+    folders = [*([out] if out else []), *(file.parent for file in (openmetrics, forward_pass_metrics) if file)]
+    (result,) = simulate([loaded], folders)
     if out:
         result.save(out)
         say(f"written to {out}")
@@ -36,6 +41,11 @@ def run(
         from reports.exports.openmetrics import exposition
 
         files.write_text(openmetrics, exposition(result.logs, loaded.name))
+    if forward_pass_metrics:
+        from reports import files
+        from reports.exports.forward_pass import lines
+
+        files.write_lines(forward_pass_metrics, lines(result.logs))
     if as_json:
         print_json(result.summary)
     else:

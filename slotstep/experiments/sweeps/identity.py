@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from policies import registry, third_party
+from slotstep.experiments.sweeps import user_code
 from slotstep.scenario.cluster import group_sections
 from slotstep.scenario.workload import TRACE_OPTIONS
 
@@ -30,7 +30,7 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     content = {
         "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
         "warm": [digest(Path(file)) for file in warm_files(settings)],
-        "policies": third_party_code(settings["policy"]),
+        "user_code": user_code_digests(settings),
         "axes": dict(axes),
         "code": code(),
     }
@@ -64,10 +64,12 @@ def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def third_party_code(policy: Any) -> dict[str, dict[str, str]]:
-    """The digests of the files of user-defined policies, by policy."""
-    others = [each for each, _ in registry.layers(*registry.choice(policy)) if each not in registry.POLICIES]
-    return {each: {file: digest(path) for file, path in third_party.sources(each).items()} for each in others}
+def user_code_digests(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The digests of the files behind the names that are not part of slotstep, by name."""
+    return {
+        name: {file: digest(path) for file, path in user_code.sources(module).items()}
+        for name, module in user_code.modules(settings).items()
+    }
 
 
 def digest(path: Path) -> str:

@@ -62,23 +62,25 @@ class Store:
     def write(self, line: row.Row) -> None:
         """Write a row atomically. Raises OSError."""
         with files.atomically(self.path(line["run"]), through=self.folder) as temporary:
-            pq.write_table(row.table([line], self.kinds), temporary, **PACKING)
+            more = json.loads(line.get("summary") or "{}").get("metrics", ())
+            pq.write_table(row.table([line], self.kinds, more), temporary, **PACKING)
 
     def path(self, run: str) -> Path:
         """The file of a run."""
         return self.runs / f"{run}.parquet"
 
     def table(self) -> pa.Table:
-        """All rows, sorted by the axes and then by name.
+        """All rows, sorted by the axes and then by name; a metric that a row does not have is null.
 
-        Raises BadInput for rows with other columns, which another version of slotstep wrote.
+        So rows of another version of slotstep, or of scenarios with further metrics, are read. Raises BadInput for
+        rows with a column of another type.
         """
         parts = [pq.read_table(path) for path in sorted(self.runs.glob("*.parquet"))]
         try:
-            whole = pa.concat_tables([row.table([], self.kinds), *parts])
-        except pa.ArrowInvalid:
+            whole = pa.concat_tables([row.table([], self.kinds), *parts], promote_options="default")
+        except pa.ArrowException as error:
             raise BadInput(
-                f"{self.runs}: has rows with other columns, of another version of slotstep; expected those of one"
+                f"{self.runs}: has rows with a column of another type, of another version of slotstep: {error}"
             ) from None
         return whole.sort_by([(name, "ascending") for name in (*self.axes, "run")])
 
