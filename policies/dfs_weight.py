@@ -13,7 +13,8 @@ from policies.base.entry import Entry
 from policies.base.sorted_queue import SortedQueue
 from sim.memory.radix_node import Node
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class DepthFirst(SortedQueue):

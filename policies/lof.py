@@ -11,7 +11,7 @@ from policies.base.entry import Entry, Option
 from policies.base.option_values import flag
 from policies.base.sorted_queue import SortedQueue
 from sim.policy.base import Order
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class LongestOutputFirst(SortedQueue):
@@ -27,7 +27,7 @@ class LongestOutputFirst(SortedQueue):
 
     def rank(self, seq: Sequence) -> tuple[int, int]:
         """The smallest goes first."""
-        return self.by_priority and seq.request.priority, seq.request.prompt - seq.most
+        return self.by_priority and seq.request.priority, seq.request.prompt - seq.target.most
 
 
 def make(seed: int, by_priority: object) -> Order:

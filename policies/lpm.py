@@ -10,7 +10,7 @@ from __future__ import annotations
 from policies.base.entry import Entry
 from policies.base.sorted_queue import MOST, LookUpQueue
 from sim.policy.base import Order, Rank
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class LongestPrefixMatch(LookUpQueue):

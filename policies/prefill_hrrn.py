@@ -13,7 +13,8 @@ from math import inf
 from policies.base.entry import Entry
 from policies.base.sorted_queue import MOST, LookUpQueue
 from sim.policy.base import Order, Rank
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class PrefillResponseRatio(LookUpQueue):

@@ -25,12 +25,7 @@ from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import LastAdmitted, LeastUrgent, Victim
 from sim.registry import Registry
-from sim.request import Sequence
-
-
-def computed(seq: Sequence, step: int) -> int:
-    """Token positions that a running sequence has computed before step number `step`."""
-    return step + seq.base if seq.decoding else seq.computed
+from sim.sequence import Sequence
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class LeastServed:
 
     def choose(self, running: dict[int, Sequence], step: int) -> Sequence:
         """The fewest computed positions; ties go to the last admitted."""
-        return min(reversed(running.values()), key=lambda seq: computed(seq, step))
+        return min(reversed(running.values()), key=lambda seq: seq.positions(step))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ PATHS = {
     for package in PACKAGES
     for path in sorted((ROOT / package).rglob("*.py"))
 }
-KERNEL = ("registry", "request", "log", "memory", "policy", "cost", "engine", "service", "accounting")
+KERNEL = ("registry", "request", "log", "sequence", "memory", "policy", "cost", "engine", "service", "accounting")
 """The rooms of `sim`, each of which may import those before it; `registry` finds entries by name."""
 IMPURE = {"time", "datetime", "random", "secrets", "logging", "os", "io", "sys", "pathlib", "simpy"}
 ONE_FILE_AN_ENTRY = ("policies", "traces/formats")
@@ -137,6 +137,42 @@ def test_nobody_draws_from_a_global_stream():
 def test_no_folder_holds_more_than_fifteen_modules():
     sizes = Counter(path.parent.relative_to(ROOT).as_posix() for path in PATHS.values() if path.name != "__init__.py")
     assert not {folder: size for folder, size in sizes.items() if size > 15 and folder not in ONE_FILE_AN_ENTRY}
+
+
+def functions(module):
+    """(name, lines) of every function of a module, with the lines of its signature and docstring."""
+    return [
+        (node.name, node.end_lineno - node.lineno + 1)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+
+def attributes(node):
+    """The attributes of a class that are its own: assigned on self, or declared in its body."""
+    assigned = {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and ast.unparse(each.value) == "self"
+    }
+    return assigned | {each.target.id for each in node.body if isinstance(each, ast.AnnAssign)}
+
+
+def test_no_function_of_the_kernel_is_longer_than_fifty_lines():
+    kernel = [module for module in PATHS if module.startswith("sim.") and module != "sim.accounting.metrics"]
+    long = [(module, name, lines) for module in kernel for name, lines in functions(module) if lines > 50]
+    assert not long
+
+
+def test_no_class_of_the_kernel_has_more_than_fifteen_attributes_of_its_own():
+    wide = [
+        (module, node.name, len(attributes(node)))
+        for module in PATHS
+        if module.startswith("sim.")
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ClassDef) and len(attributes(node)) > 15
+    ]
+    assert not wide
 
 
 def test_no_module_is_longer_than_three_hundred_lines():

@@ -13,7 +13,8 @@ from math import inf
 from sim.memory.content import content
 from sim.memory.radix_tree import RadixTree
 from sim.policy.base import Order, Rank
-from sim.request import NO_LIMIT, Nanoseconds, Sequence
+from sim.request import NO_LIMIT, Nanoseconds
+from sim.sequence import Sequence
 
 MOST = 128
 """With more waiting sequences than this, some orders look no one up and leave the queue as it is."""

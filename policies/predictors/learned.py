@@ -12,7 +12,8 @@ from bisect import insort
 from math import ceil
 
 from policies.base.entry import Choice, Option
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 
 
 class LearnedPredictor(ABC):
@@ -35,7 +36,7 @@ class LearnedPredictor(ABC):
 
     def ended(self, seq: Sequence) -> None:
         """Learn from a request that left the engine, unless it was cut short."""
-        if seq.over and not seq.cut_short:
+        if seq.over and not seq.target.cut_short:
             self.learn(seq.request, seq.known - seq.request.prompt)
 
     @abstractmethod

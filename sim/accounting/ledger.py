@@ -179,6 +179,7 @@ def stretches(
     redone  positions that it computed again because another engine lost them
     """
     computed, peak = 0, redone
+    cancel_tokens = request.patience.cancel_tokens
     for _, entered, left in stays:
         at = entered
         for first, end, start, tokens in worked:
@@ -189,7 +190,7 @@ def stretches(
             if start is None:
                 row = "decode"
                 computed += tokens
-            elif request.cancel_tokens and start >= request.prompt + request.cancel_tokens - 1:
+            elif cancel_tokens and start >= request.prompt + cancel_tokens - 1:
                 row = "held"
             else:
                 row = "recomputed" if start < peak else "prefill" if start < request.prompt else "decode"

@@ -68,6 +68,16 @@ class Shape:
         """Positions that all decodes would read beyond `context` if each were as long as the longest."""
         return self.decodes * self.longest - self.context
 
+    def add_decode(self, context: int) -> None:
+        """Add a sequence that computes one new token and attends to `context` cached positions."""
+        self.decodes += 1
+        self.context += context
+        self.longest = max(self.longest, context)
+
+    def add_pages(self, pages: int) -> None:
+        """The batch has tokens in so many pages more."""
+        self.pages += pages
+
     def add_chunk(self, start: int, tokens: int) -> None:
         """Add a chunk of `tokens` positions that follow `start` computed ones."""
         self.chunks += 1

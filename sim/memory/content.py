@@ -15,7 +15,8 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import Literal
 
-from sim.request import NO_LIMIT, Request, Sequence
+from sim.request import NO_LIMIT, Request
+from sim.sequence import Sequence
 
 Run = tuple[Hashable, int, int]
 LENGTH = itemgetter(2)
@@ -63,13 +64,14 @@ class Content:
         place = bisect_right(self.ends, start)
         mine = self.cut(place, start, self.ends[place])
         if mine != runs[0] or len(runs) == 1:
-            return mine[2] if mine == runs[0] else in_common(mine, runs[0])
+            return in_common(mine, runs[0])
         inner = len(runs) - 1
         if self.runs[place + 1 : place + inner] == runs[1:inner]:
             same = inner
         else:
             same = next(at for at in range(1, inner) if self.runs[place + at] != runs[at])
-        return self.ends[place + same - 1] - start + in_common(self.runs[place + same], runs[same])
+        agreed: int = self.ends[place + same - 1] - start
+        return agreed + in_common(self.runs[place + same], runs[same])
 
 
 def in_common(one: Run, other: Run) -> int:
@@ -79,9 +81,9 @@ def in_common(one: Run, other: Run) -> int:
 
 def content(seq: Sequence) -> Content:
     """The content of a sequence; made once."""
-    found: Content | None = seq.content
+    found: Content | None = seq.pages.content
     if found is None:
-        found = seq.content = Content(runs(seq))
+        found = seq.pages.content = Content(runs(seq))
     return found
 
 

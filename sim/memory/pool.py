@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from sim.log.cache_use import CacheUse
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 Found = Any
 """What `find` returns and the same pool reads again; its length is a number of pages."""

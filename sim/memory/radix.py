@@ -28,7 +28,7 @@ from sim.memory.content import Share, content, domain
 from sim.memory.pool import PagePool
 from sim.memory.radix_node import Node
 from sim.memory.radix_tree import RadixTree
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class RadixPool(PagePool):
 
     def match(self, seq: Sequence, most: int) -> int:
         """Look up the first `most` tokens of a sequence to be pinned; returns the tokens found, whole pages."""
-        seq.node, seq.in_tree = self.look_up(seq, most)
-        return seq.in_tree
+        seq.pages.node, seq.pages.in_tree = self.look_up(seq, most)
+        return seq.pages.in_tree
 
     def touch(self, seq: Sequence) -> None:
         """Use what is found of a sequence that waits."""
@@ -130,13 +130,13 @@ class RadixPool(PagePool):
 
     def pin(self, seq: Sequence) -> None:
         """Hold what `match` found."""
-        self.tree.pin(seq.node)
+        self.tree.pin(seq.pages.node)
         self.recount()
 
     def unpin(self, seq: Sequence) -> None:
         """Hold what `match` found no longer."""
-        self.tree.unpin(seq.node)
-        seq.node, seq.in_tree = None, 0
+        self.tree.unpin(seq.pages.node)
+        seq.pages.node, seq.pages.in_tree = None, 0
         self.recount()
 
     # ------------------------------------------------------------------ pages
@@ -161,21 +161,21 @@ class RadixPool(PagePool):
         length = tokens - tokens % size
         prompt = seq.request.prompt // size * size
         node, had = self.tree.insert(
-            self.domain(seq), content(seq), length, prompt, self.sign * seq.request.priority, seq.counted
+            self.domain(seq), content(seq), length, prompt, self.sign * seq.request.priority, seq.pages.counted
         )
-        self.vacant += max(0, had - seq.in_tree) // size
+        self.vacant += max(0, had - seq.pages.in_tree) // size
         self.tree.pin(node)
-        if seq.node is not None:
-            self.tree.unpin(seq.node)
-        seq.node, seq.in_tree, seq.counted = node, length, length
+        if seq.pages.node is not None:
+            self.tree.unpin(seq.pages.node)
+        seq.pages.node, seq.pages.in_tree, seq.pages.counted = node, length, length
         self.recount()
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """Free the pages of a sequence, all that it holds; those in the tree stay there."""
-        self.vacant += pages - seq.in_tree // self.page_size
-        if seq.node is not None:
-            self.tree.unpin(seq.node)
-        seq.node, seq.in_tree, seq.counted = None, 0, 0
+        self.vacant += pages - seq.pages.in_tree // self.page_size
+        if seq.pages.node is not None:
+            self.tree.unpin(seq.pages.node)
+        seq.pages.node, seq.pages.in_tree, seq.pages.counted = None, 0, 0
         self.recount()
         assert self.free <= self.pages, "gave back a page that was never taken"
 
@@ -193,12 +193,12 @@ class RadixPool(PagePool):
 
     def keep(self, seq: Sequence, full: int) -> None:
         """Enter the first `full` pages of a sequence, which are full and computed, into the cache."""
-        if full * self.page_size > seq.in_tree:
+        if full * self.page_size > seq.pages.in_tree:
             self.publish(seq, full * self.page_size)
 
     def in_use(self, found: Path, without: Sequence | None = None) -> int:
         """How many of the pages found sequences hold, one of them left out."""
-        held = set() if without is None or without.node is None else set(without.node.path())
+        held = set() if without is None or without.pages.node is None else set(without.pages.node.path())
         nodes = [] if found.node is None else found.node.path()
         end, pages = 0, 0
         for node in nodes:
@@ -209,7 +209,7 @@ class RadixPool(PagePool):
 
     def released(self, seq: Sequence, pages: int) -> int:
         """How many pages are free once a sequence has left that holds `pages`."""
-        shared = 0 if seq.node is None else sum(node.size for node in seq.node.path() if node.pins > 1)
+        shared = 0 if seq.pages.node is None else sum(node.size for node in seq.pages.node.path() if node.pins > 1)
         return pages - shared // self.page_size
 
     def takes_until_lost(self, found: Path) -> int:

@@ -95,11 +95,10 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
     if given.max_output is not None:
         with scenario.blamed(f"{where}max_output: "):
             found = [
-                request if request.declared else replace(request, max_output=given.max_output, declared=True)
-                for request in found
+                request if request.declared else replace(request, declared=given.max_output) for request in found
             ]
     if given.ignore_eos:
-        found = [replace(request, max_output=request.output, ignore_eos=True) for request in found]
+        found = [replace(request, declared=request.output, ignore_eos=True) for request in found]
     return replace(begun, requests=found, timed=timed)
 
 

@@ -41,9 +41,9 @@ def test_the_fewest_tokens_whatever_the_requests():
 
 def test_a_load_counts_prompt_and_maximum_output_until_the_end():
     load = Load()
-    load.add(Request("a", 0, 10, 2, max_output=50))
+    load.add(Request("a", 0, 10, 2, declared=50))
     assert (load.requests, load.tokens) == (1, 60)
-    load.add(Request("a", 0, 10, 2, max_output=50), -1)
+    load.add(Request("a", 0, 10, 2, declared=50), -1)
     assert (load.requests, load.tokens) == (0, 0)
 
 

@@ -16,7 +16,8 @@ from calibrate.decoder.engine.protocol import Outcome, Step
 from calibrate.replay.clock import FakeClock
 from sim.cost.forms import Shape, StepCost
 from sim.engine.batch import Batch
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class FakeExecutor:

@@ -9,7 +9,8 @@ from naive_radix import NaiveRadix
 
 from sim.memory.eviction import RANKS
 from sim.memory.radix import RadixPool
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 
 OWN = 10**6
 
