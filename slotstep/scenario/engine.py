@@ -20,7 +20,6 @@ OF_A_PRESET = {
     "batching": "continuous",
     "evict": "before",
     "memory": "paged",
-    "admission": "optimistic",
     "preemption": "recompute",
 }
 
@@ -115,7 +114,7 @@ class Engine(Section):
     positions: Label | None = None
     warm: Label | None = None
     apart: Apart | None = None
-    preset: Literal["vllm", "sglang"] | None = None
+    preset: Literal["vllm", "sglang", "trtllm"] | None = None
     version: Label | None = None
     device: Label | None = None
     device_memory: Memory | None = None

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slotstep.scenario.fields import UnknownKeyError
-from slotstep.scenario.presets import sglang, vllm
+from slotstep.scenario.presets import sglang, trtllm, vllm
 from slotstep.scenario.presets.preset import Preset
 
-PRESETS: dict[str, Preset] = {each.PRESET.name: each.PRESET for each in (vllm, sglang)}
+PRESETS: dict[str, Preset] = {each.PRESET.name: each.PRESET for each in (vllm, sglang, trtllm)}
 
 
 def chosen(engine: Mapping[str, Any]) -> Preset | None:
@@ -75,7 +75,7 @@ def move_policy(scenario: Mapping[str, Any]) -> dict[str, Any]:
     preset = chosen(engine)
     if preset is None:
         for other in PRESETS.values():
-            if other.ordering[0] in engine:
+            if other.ordering and other.ordering[0] in engine:
                 raise ValueError(
                     f"engine.{other.ordering[0]} is a name of preset: {other.name}; expected policy, or that preset"
                 )

@@ -1,4 +1,7 @@
-"""The preset of vLLM: its option names, and its defaults, which depend on the memory of the GPU or on there being none."""
+"""The preset of vLLM: its option names, and its defaults.
+
+The defaults depend on the memory of the GPU, or on there being none.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +88,8 @@ def is_cpu(engine: Mapping[str, Any]) -> bool:
 
 def check(engine: Engine) -> None:
     """Raise ValueError, with vLLM's message, for settings with which it does not start, or which it would change."""
+    if engine.admission != "optimistic":
+        raise ValueError("preset: vllm needs admission: optimistic")
     budget, slots, longest = engine.token_budget, engine.slots, engine.max_model_len
     if budget < slots:
         raise ValueError(
