@@ -6,42 +6,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from naive_radix import NaiveRadix
+from radix_stories import sequence, serve
 
 from sim.memory.eviction import RANKS
 from sim.memory.radix import RadixPool
 from sim.request import Request
 from sim.sequence import Sequence
-
-OWN = 10**6
-
-
-def sequence(index, tokens, answer=(), tenant="a", **more):
-    """A request with these tokens; `answer`: those that it will generate, as far as they are known."""
-    request = Request(
-        str(index),
-        0,
-        len(tokens),
-        max(1, len(answer)),
-        tenant,
-        100,
-        tokens=(*tokens, *answer),
-        spoken=len(answer),
-        **more,
-    )
-    return Sequence(request, index)
-
-
-def serve(pool, seq, computed=None):
-    """Compute a sequence's first tokens, all known ones by default, and leave: what it has found."""
-    found = pool.match(seq, seq.known - 1)
-    pool.pin(seq)
-    computed = seq.known if computed is None else computed
-    pages = pool.pages_for(computed)
-    pool.make_room(pages * pool.page_size - found)
-    pool.take(pages - found // pool.page_size)
-    pool.publish(seq, computed)
-    pool.give_back(seq, pages)
-    return found
 
 
 def test_what_one_request_leaves_the_next_one_finds():
