@@ -1,5 +1,8 @@
 """Sequences of known content, and how one of them passes through a radix cache."""
 
+from hypothesis import strategies as st
+
+from sim.memory.eviction import RANKS
 from sim.request import Request
 from sim.sequence import HeldPages, Sequence
 
@@ -25,3 +28,21 @@ def serve(pool, seq, computed=None):
     pool.publish(seq, computed)
     pool.give_back(seq, pages)
     return found
+
+
+@st.composite
+def stories(draw):
+    """A pool, sequences that often begin alike, and what happens to them."""
+    page = draw(st.sampled_from([1, 1, 2, 4]))
+    sequences = []
+    for index in range(draw(st.integers(1, 6))):
+        same = draw(st.integers(0, 12))
+        more = draw(st.lists(st.integers(1, 3), max_size=6))
+        answer = [50 + index, 51 + index, 52 + index, 1][: draw(st.integers(0, 4))]
+        tokens = [*range(1, same + 1), *more] or [1]
+        sequences.append(sequence(index, tokens, answer, priority=draw(st.integers(0, 2))))
+    actions = st.sampled_from(
+        ["start", "start", "compute", "compute", "compute", "finish", "finish", "drop", "touch", "evict"]
+    )
+    happens = draw(st.lists(st.tuples(actions, st.sampled_from(sequences), st.integers(1, 9)), max_size=60))
+    return page, draw(st.integers(4, 16)), draw(st.sampled_from(list(RANKS))), happens
