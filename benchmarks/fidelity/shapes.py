@@ -13,7 +13,7 @@ from calibrate.hardware.devices import DEVICES
 from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import from_shapes
 from calibrate.profiles.profile import named
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 
 MODEL = "llama-3.1-8b"
 PROFILES = {

@@ -142,11 +142,12 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         rows_of(table, column, indices)
         for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
     )
+    still = log.still()
     for index in indices.tolist():
         worked: list[Work] = [
             (start, stop, None, stop - start)
             for _, first, end in stints.get(index, [])
-            for start, stop in decoding(first, end, log.still)
+            for start, stop in decoding(first, end, still)
         ]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))

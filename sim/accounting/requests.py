@@ -141,7 +141,7 @@ class RequestRecords:
     def decode_steps(self) -> Integers:
         """The steps from which decoding sequences get a token: all, but those in which they stand still."""
         decodes = np.ones(len(self.step_ends), bool)
-        decodes[np.frombuffer(self.log.still, np.int64)] = False
+        decodes[self.log.still()] = False
         return np.flatnonzero(decodes)
 
     @cached_property
@@ -186,7 +186,7 @@ class RequestRecords:
     def stints(self) -> tuple[Integers, Integers, Integers]:
         """Stints without late first tokens: request, first and end as places in `decode_steps`."""
         request, first, end = self.all_stints
-        if not len(self.log.still):
+        if len(self.decode_steps) == len(self.step_ends):
             return request, first, end
         place, late = self.first_places
         place, end = place + late, np.searchsorted(self.decode_steps, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.log.events import NO_DEMAND
 from sim.memory.pool import Found
 from sim.request import Nanoseconds

@@ -73,6 +73,7 @@ NO_DEMAND, NO_BUDGET, NO_MEMORY, BLOCKED, LIMITED = Reason
 EVENT = ("time", "kind", "request", "value")
 STAY = ("request", "first", "end")
 STINT = ("request", "first", "end")
+NOBODY = -1  # in place of the request of a stint: nobody decodes in these steps
 CHUNK = ("step", "request", "start", "tokens")
 RUN = (
     "planned",  # when this batch was planned first, ns
@@ -151,7 +152,6 @@ class EventLog:
         self.chunks = bytearray()
         self.ran = StepRecords()
         self.rests = bytearray()
-        self.still = array("q")
         self.ended = 0
 
     @property
@@ -199,11 +199,11 @@ class EventLog:
 
     def stand_still(self) -> None:
         """In the next step no sequence decodes: stints that include it got no token from it."""
-        self.still.append(self.steps)
+        self.stints += PACK_3(NOBODY, self.steps, self.steps + 1)
 
     def forget_steps_in_flight(self) -> None:
         """Cut stays and stints to the steps that have ended: those in flight never will."""
-        self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_table()))
+        self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_rows()))
 
     def rest(self, now: Nanoseconds, cached: int) -> None:
         """The engine has nothing to do now, and `cached` of its free pages are still in the cache."""
@@ -221,9 +221,19 @@ class EventLog:
         """All stays: int64 of shape (stays, len(STAY)), a view."""
         return np.frombuffer(self.stays, np.int64).reshape(-1, len(STAY))
 
-    def stint_table(self) -> Integers:
-        """All stints: int64 of shape (stints, len(STINT)), a view."""
+    def stint_rows(self) -> Integers:
+        """All stints and steps in which all stand still, as they were written: (rows, len(STINT)), a view."""
         return np.frombuffer(self.stints, np.int64).reshape(-1, len(STINT))
+
+    def stint_table(self) -> Integers:
+        """All stints: int64 of shape (stints, len(STINT)); in a step of `still` they got no token."""
+        rows = self.stint_rows()
+        return rows[rows[:, 0] != NOBODY]
+
+    def still(self) -> list[int]:
+        """The steps in which no sequence decodes although some may, in order."""
+        rows = self.stint_rows()
+        return list(rows[rows[:, 0] == NOBODY, 1].tolist())
 
     def chunk_table(self) -> Integers:
         """All chunks: int64 of shape (chunks, len(CHUNK)), a view."""
@@ -267,12 +277,10 @@ class EventLog:
         digest = hashlib.sha256(b"slotstep log 1\n")
         digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
-        tables = (self.event_table, self.stay_table, self.stint_table, self.chunk_table, self.maximal_runs)
+        tables = (self.event_table, self.stay_table, self.stint_rows, self.chunk_table, self.maximal_runs)
         for part in (read() for read in (*tables, self.step_durations, self.filled_by_step)):
             digest.update(f"{part.shape}\n".encode())
             digest.update(np.ascontiguousarray(part, dtype="<i8").data)
-        if self.still:
-            digest.update(np.frombuffer(self.still, np.int64).astype("<i8").tobytes())
         return digest.hexdigest()
 
     def maximal_runs(self) -> Integers:

@@ -15,6 +15,7 @@ from itertools import accumulate
 import simpy
 
 from sim.cost.forms import Curve, StepCost
+from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
@@ -79,7 +80,7 @@ class Replica:
         self.macro = macro
         self.on_end = on_end
         self.number = number
-        if isinstance(cost, Curve) and cost.needs_longest:
+        if isinstance(cost, Curve | Scaled) and cost.needs_longest:
             scheduler.state.decoders.watch()
         self.ahead = scheduler.config.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None

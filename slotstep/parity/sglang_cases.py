@@ -15,7 +15,7 @@ from pydantic import model_validator
 from policies.shuffle import Shuffle
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.policy.base import Policy
-from sim.request import Request
+from sim.request import Patience, Request
 from slotstep.parity.sglang_replay import Line, Replay
 from slotstep.runs import build
 from slotstep.runs.loading import parse
@@ -84,11 +84,11 @@ class CaseRequest(Section):
             self.arrival_step,
             len(prompt),
             count,
-            max_output=self.max_new_tokens,
+            declared=self.max_new_tokens,
             priority=self.priority if low_first else -self.priority,
             tokens=(*prompt, *outputs),
             spoken=count,
-            ignore_eos=self.ignore_eos,
+            patience=Patience(ignore_eos=self.ignore_eos),
         )
 
 

@@ -86,10 +86,10 @@ class Replay:
             "kind": kind[bool(prefills), bool(decoding)],
             "extend": [[name(seq), start, tokens] for seq, start, tokens in prefills],
             "decode": decoding,
-            "chunked": None if state.chunked is None else name(state.chunked),
+            "chunked": None if state.members.chunked is None else name(state.members.chunked),
             "waiting": [seq.request.id for seq in scheduler.policy.order],
-            "running": [name(seq) for seq in state.running],
-            "full": state.full,
+            "running": [name(seq) for seq in state.members.running],
+            "full": state.gate.full,
             "ratio": round(ratio, 9),
             "avail": pool.avail,
             "evictable": pool.evictable,
@@ -99,7 +99,7 @@ class Replay:
             "preempted": [name(seq) for seq in batch.displaced],
             "aborted": [name(seq) for seq in batch.aborted],
         }
-        members = [seq for seq, _, _ in prefills if seq is not state.chunked] + batch.decoders
+        members = [seq for seq, _, _ in prefills if seq is not state.members.chunked] + batch.decoders
         self.in_flight.append(InFlight(batch, [(seq, seq.serial) for seq in members]))
         sampled: list[str] = []
         finished: list[str] = []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
-from sim.engine.apart.config import ApartConfig
+from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
@@ -132,11 +132,9 @@ def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
         prefill_max_requests=apart.prefill_max_requests,
         depth=2 if engine.async_scheduling else 1,
         max_model_len=engine.max_model_len,
-        initial_ratio=apart.initial_ratio,
-        minimum_ratio=apart.minimum_ratio,
-        decay_passes=apart.decay_passes,
-        ahead=apart.ahead,
-        clip=apart.clip,
+        ratio=RatioConfig(
+            apart.initial_ratio, apart.minimum_ratio, apart.decay_passes, ahead=apart.ahead, clip=apart.clip
+        ),
         preempt_by=apart.preempt_by,
         retract_by_priority=apart.retraction == "priority",
         returns_to=apart.returns_to,

@@ -85,12 +85,14 @@ def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
             raise ValueError(
                 "the memory of the device is not known; expected a cost with a shape, or a profile with it"
             )
-        content = profile.content
+        content, details = profile.content, profile.content.get("details") or {}
+        weights = details.get("weights")
         return capacity(
             from_mapping(content["model"]),
             content["memory"],
-            dtype=content["dtype"],
-            kv_dtype=(content.get("details") or {}).get("kv_dtype"),
+            dtype=content["dtype"] if weights is None else "bfloat16",
+            kv_dtype=details.get("kv_dtype"),
+            weights=weights,
             utilization=machine.fit,
             tensor_parallel=content["tensor_parallel"],
             page_size=machine.page_size,

@@ -7,7 +7,8 @@ from typing import Any
 
 from calibrate.hardware.devices import device as known_device
 from calibrate.models.registry import architecture
-from calibrate.profiles.analytic import Efficiency, from_shapes
+from calibrate.profiles.analytic import from_shapes
+from calibrate.profiles.host_time import host_time
 from calibrate.profiles.profile import Profile, named, read
 from slotstep.scenario.cost import is_file
 
@@ -24,16 +25,27 @@ def find(given: str) -> Profile:
         raise ValueError(f"{given}: {error.strerror}") from None
 
 
-def of_shape(model: str, device: str, *, efficiency: dict[str, float], **settings: Any) -> Profile:
-    """The profile of a model on a device, computed from shapes and the data sheet. Deterministic.
+def of_shape(
+    model: str,
+    device: str,
+    *,
+    efficiency: dict[str, float],
+    engine: str,
+    version: str | None = None,
+    scheduling: str | None = None,
+    **settings: Any,
+) -> Profile:
+    """The profile of a model on a device, computed from shapes, the data sheet and an engine's host time.
 
-    Raises ValueError, one line, for an unknown model or device, and for a model that does not fit the device.
+    Deterministic. Raises ValueError, one line, for an unknown model, device, engine or version, and for a model that
+    does not fit the device.
     """
     return from_shapes(
         architecture(model),
         known_device(device),
         name=f"{model} on {device}",
         date="computed when used",
-        efficiency=Efficiency(**efficiency),
+        given=efficiency,
+        host=host_time(engine, version, scheduling),
         **settings,
     )

@@ -98,6 +98,8 @@ class Workload(Section):
         ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)
         if kind != AUTO and not FORMATS.knows(str(kind)):
             raise UnknownKeyError(str(kind), [AUTO, *FORMATS.names()])
+        if kind not in (AUTO, *FORMATS):
+            FORMATS.find(str(kind))
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
         place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())

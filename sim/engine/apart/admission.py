@@ -56,7 +56,7 @@ class Prefill:
         self.picked: list[ApartSequence] = []
         self.cut: ApartSequence | None = None
         self.ends: Ends | None = None
-        mixed = len(state.running) if config.mixed else 0
+        mixed = len(state.members.running) if config.mixed else 0
         self.budget = PrefillBudget(config, state.pool, mixed, expected_of_all(state))
 
     def go_on(self, seq: ApartSequence) -> None:
@@ -82,12 +82,12 @@ class Prefill:
         self.batch.prefills.append((seq, seq.computed, tokens))
         if not whole:
             self.cut = seq
-        self.budget.charge(tokens, min(seq.limit, self.state.config.clip) if whole else 0)
+        self.budget.charge(tokens, min(seq.limit, self.state.config.ratio.clip) if whole else 0)
 
     def slots(self) -> int:
         """How many sequences may be picked in all."""
         state, slots = self.state, self.state.config.slots
-        return min(slots - len(state.running), slots - state.holders + len(self.picked))
+        return min(slots - len(state.members.running), slots - state.totals.holders + len(self.picked))
 
     def consider(self, seq: ApartSequence) -> Stop | None:
         """Admit a waiting sequence, or return why the pass takes no more."""
@@ -100,7 +100,7 @@ class Prefill:
         if seq.fixed_length and not pool.remembers:
             return self.consider_by_ends(seq)
         rest = seq.known - found
-        need = rest + min(max(seq.limit - state.outputs(seq), 0), config.clip) + pool.page_size
+        need = rest + min(max(seq.limit - state.outputs(seq), 0), config.ratio.clip) + pool.page_size
         pool.pin(seq)
         tokens, whole = rest, True
         stop = None
@@ -128,7 +128,7 @@ class Prefill:
             return Stop.NO_TOKEN
         asked = end_of(state, seq)
         if self.ends is None:
-            self.ends = Ends([asked, *(end_of(state, each) for each in (*state.running, *self.picked))])
+            self.ends = Ends([asked, *(end_of(state, each) for each in (*state.members.running, *self.picked))])
         else:
             self.ends.ask(*asked)
         if not self.ends.memory_lasts(budget.unused - paged):
@@ -143,18 +143,7 @@ class Prefill:
         """Give a waiting sequence a row and its cached prefix; returns whether the pass takes no more."""
         state = self.state
         state.order.pop(seq)
-        use = state.pool.use
-        if use is not None:
-            if seq.entered < 0:
-                use.queried += seq.known
-            else:
-                use.requeried += seq.known
-        seq.computed = found
-        state.computed += found
-        state.holders += 1
-        seq.entered = state.passes
-        seq.serial = state.admissions
-        state.admissions += 1
+        state.enter(seq, found)
         state.log.event(self.batch.planned, ADMITTED, seq.index, found)
         if state.order.counts_service:
             state.order.admitted(seq, state.decoders.step)
@@ -168,44 +157,44 @@ def plan_prefill(state: ApartState, batch: ApartBatch) -> None:
     """Pick what the pass prefills, and take the memory for it; the batch stays empty if nothing is picked."""
     config, order = state.config, state.order
     preempts = config.preempt_by is not None
-    if preempts or not state.running:
-        state.full = False
-    if state.chunked is None:
-        if state.full or not len(order):
+    if preempts or not state.members.running:
+        state.gate.full = False
+    if state.members.chunked is None:
+        if state.gate.full or not len(order):
             return
-        if not preempts and min(config.slots - len(state.running), config.slots - state.holders) <= 0:
-            state.full, state.obstacle = True, NO_DEMAND
+        if not preempts and min(config.slots - len(state.members.running), config.slots - state.totals.holders) <= 0:
+            state.gate.full, state.gate.obstacle = True, NO_DEMAND
             return
     order.arrange(batch.planned, state.decoders.step)
     keep_waiting_prefixes(state)
     prefill = Prefill(state, batch)
-    if state.chunked is not None:
-        prefill.go_on(state.chunked)
+    if state.members.chunked is not None:
+        prefill.go_on(state.members.chunked)
     while len(order):
         if prefill.budget.spent and prefill.budget.has_room:
             batch.reason = NO_BUDGET
             break
         if len(prefill.picked) >= prefill.slots():
-            state.full, state.obstacle = True, NO_DEMAND
+            state.gate.full, state.gate.obstacle = True, NO_DEMAND
         seq = order.head(batch.planned, state.decoders.step)
         assert seq is None or isinstance(seq, ApartSequence)
         if seq is None:
             batch.reason = LIMITED
             break
-        if state.full and not (preempts and displace(state, seq, prefill.budget, batch)):
-            batch.reason = state.obstacle
+        if state.gate.full and not (preempts and displace(state, seq, prefill.budget, batch)):
+            batch.reason = state.gate.obstacle
             break
         stop = prefill.consider(seq)
         if stop is not None:
             if stop is Stop.NO_TOKEN:
-                state.full = bool(prefill.picked or state.running)
-                state.obstacle = NO_MEMORY
+                state.gate.full = bool(prefill.picked or state.members.running)
+                state.gate.obstacle = NO_MEMORY
             batch.reason = {Stop.NO_TOKEN: NO_MEMORY, Stop.OTHER: NO_BUDGET, Stop.LIMIT: LIMITED}[stop]
             break
     for seq in batch.displaced:
         state.enqueue(seq, batch.planned, returns=True)
     if prefill.picked:
-        state.chunked = prefill.cut
+        state.members.chunked = prefill.cut
         allocate(state, batch)
 
 
@@ -214,10 +203,10 @@ def keep_waiting_prefixes(state: ApartState) -> None:
     pool, order = state.pool, state.order
     if not len(order) or not pool.refreshes or order.looks_up:
         return
-    if state.sorts % TOUCH_EVERY == 0:
+    if state.gate.sorts % TOUCH_EVERY == 0:
         for seq in reversed(list(islice(order, MOST_TOUCHED))):
             pool.touch(seq)
-    state.sorts += 1
+    state.gate.sorts += 1
 
 
 def allocate(state: ApartState, batch: ApartBatch) -> None:
@@ -231,5 +220,5 @@ def allocate(state: ApartState, batch: ApartBatch) -> None:
     pool.make_room(total + size * len(batch.prefills) * (size > 1))
     pages = sum(rounded(pool, start + tokens) - rounded(pool, start) for _, start, tokens in batch.prefills)
     if pages > pool.avail:
-        raise OutOfMemory(batch.prefills[0][0], state.passes)
+        raise OutOfMemory(batch.prefills[0][0], state.passes.planned)
     pool.take(pages // size)

@@ -10,6 +10,33 @@ from sim.policy.base import Policy
 
 
 @dataclass(frozen=True)
+class RatioConfig:
+    """What running sequences are expected to produce still. Raises ValueError for a value out of range.
+
+    initial       share of the tokens they may still produce which is kept free at first
+    minimum       least such share
+    decay_passes  decode passes in which the share falls from the first to the least
+    ahead         decode passes for which room is made by a retraction
+    clip          most tokens that one sequence is expected to produce
+    """
+
+    initial: float = 0.7
+    minimum: float = 0.098
+    decay_passes: int = 600
+    ahead: int = 20
+    clip: int = 4096
+
+    def __post_init__(self) -> None:
+        for name, least in (("decay_passes", 1), ("ahead", 0), ("clip", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least {least}")
+        if not 0 <= self.minimum <= self.initial <= 1:
+            raise ValueError(
+                f"minimum is {self.minimum} and initial {self.initial}; expected 0 <= minimum <= initial <= 1"
+            )
+
+
+@dataclass(frozen=True)
 class ApartConfig:
     """Settings of one engine that prefills and decodes in passes apart. Raises ValueError for a count below its least.
 
@@ -21,11 +48,7 @@ class ApartConfig:
     prefill_max_requests  most prompts of one prefill pass (None: no limit)
     depth                 passes in flight at once: 2 plans a pass before the results of the one before it are known
     max_model_len         longest sequence, prompt and output (None: no limit but the memory)
-    initial_ratio         share of the tokens that running sequences may still produce which is kept free at first
-    minimum_ratio         least such share
-    decay_passes          decode passes in which the share falls from the first to the least
-    ahead                 decode passes for which room is made by a retraction
-    clip                  most tokens that one sequence is expected to produce
+    ratio                 what running sequences are expected to produce still
     preempt_by            a waiting sequence that finds no place takes those of running ones whose priority is lower by
                           more than so much (None: never)
     retract_by_priority   retraction takes the least urgent first, and only then the one with the fewest outputs
@@ -41,11 +64,7 @@ class ApartConfig:
     prefill_max_requests: int | None = None
     depth: int = 1
     max_model_len: int | None = None
-    initial_ratio: float = 0.7
-    minimum_ratio: float = 0.098
-    decay_passes: int = 600
-    ahead: int = 20
-    clip: int = 4096
+    ratio: RatioConfig = RatioConfig()
     preempt_by: int | None = None
     retract_by_priority: bool = False
     returns_to: Literal["end", "front"] = "end"
@@ -53,18 +72,13 @@ class ApartConfig:
 
     def __post_init__(self) -> None:
         least = {"slots": 1, "max_prefill_tokens": 1, "chunked_prefill_size": 1, "prefill_max_requests": 1}
-        least |= {"max_model_len": 2, "prefill_interval": 0, "decay_passes": 1, "ahead": 0, "clip": 1}
+        least |= {"max_model_len": 2, "prefill_interval": 0}
         for name, smallest in least.items():
             count = getattr(self, name)
             if count is not None and count < smallest:
                 raise ValueError(f"{name} is {count}; expected at least {smallest}")
         if self.depth not in (1, 2):
             raise ValueError(f"depth is {self.depth}; expected 1 or 2")
-        if not 0 <= self.minimum_ratio <= self.initial_ratio <= 1:
-            raise ValueError(
-                f"minimum_ratio is {self.minimum_ratio} and initial_ratio {self.initial_ratio}; "
-                "expected 0 <= minimum_ratio <= initial_ratio <= 1"
-            )
         if self.mixed and self.chunked_prefill_size is None:
             raise ValueError("mixed needs a chunked_prefill_size")
 

@@ -18,9 +18,9 @@ def displace(state: ApartState, seq: ApartSequence, budget: PrefillBudget, batch
     """
     config = state.config
     assert config.preempt_by is not None
-    to_free = seq.fill - seq.prefix + min(seq.limit, config.clip) - budget.unreserved
+    to_free = seq.fill - seq.prefix + min(seq.limit, config.ratio.clip) - budget.unreserved
     chosen: list[ApartSequence] = []
-    for other in sorted(state.running, key=lambda one: (-one.request.priority, -one.arrived)):
+    for other in sorted(state.members.running, key=lambda one: (-one.request.priority, -one.arrived)):
         if other.request.priority - seq.request.priority <= config.preempt_by:
             break
         chosen.append(other)
@@ -29,11 +29,11 @@ def displace(state: ApartState, seq: ApartSequence, budget: PrefillBudget, batch
             break
     if not chosen or to_free > 0:
         return False
-    left = len(state.running)
-    for other in [each for each in state.running if each in chosen]:
+    left = len(state.members.running)
+    for other in [each for each in state.members.running if each in chosen]:
         budget.reserved -= expected(state, other)
         left -= 1
         retraction.retract(state, other, left, batch)
-    state.running = [each for each in state.running if each not in chosen]
+    state.members.running = [each for each in state.members.running if each not in chosen]
     batch.displaced += sorted(chosen, key=lambda one: one.arrived)
     return True

@@ -8,7 +8,7 @@ from sim.engine.apart.state import ApartState
 
 def expected(state: ApartState, seq: ApartSequence) -> float:
     """Tokens that a running sequence is expected to produce still: all if its length is known, else a share."""
-    left = min(seq.limit - state.outputs(seq), state.config.clip)
+    left = min(seq.limit - state.outputs(seq), state.config.ratio.clip)
     return left * (1.0 if seq.fixed_length else state.ratio.current)
 
 
@@ -21,14 +21,14 @@ def end_of(state: ApartState, seq: ApartSequence) -> tuple[float, int]:
 
 def expected_of_all(state: ApartState) -> float:
     """The sum of `expected` over the running sequences, in their order: float sums depend on it."""
-    step, clip, ratio = state.decoders.step, state.config.clip, state.ratio.current
+    step, clip, ratio = state.decoders.step, state.config.ratio.clip, state.ratio.current
     committed = state.log.steps
-    flying = state.last_decode >= committed
+    flying = state.passes.decode >= committed
     return sum(
         [
-            min(seq.until - step + (flying or seq.joined > committed), clip) * (1.0 if seq.fixed_length else ratio)
+            min(seq.until - step + (flying or seq.since > committed), clip) * (1.0 if seq.fixed_length else ratio)
             if seq.decoding
             else expected(state, seq)
-            for seq in state.running
+            for seq in state.members.running
         ]
     )

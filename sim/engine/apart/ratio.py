@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sim.engine.apart.config import RatioConfig
+
 
 class NewTokenRatio:
-    """Begins at `initial` and falls to `minimum` in `passes` decode passes.
+    """Begins at the initial share and falls to the least.
 
     Every decode pass subtracts the same amount in turn: floats then agree with an engine that does so.
     """
 
-    def __init__(self, initial: float, minimum: float, passes: int) -> None:
-        self.initial = self.current = initial
-        self.minimum = minimum
-        self.decay = (initial - minimum) / passes
+    def __init__(self, config: RatioConfig) -> None:
+        self.initial = self.current = config.initial
+        self.minimum = config.minimum
+        self.decay = (config.initial - config.minimum) / config.decay_passes
 
     def decode(self, passes: int) -> None:
         """So many decode passes are planned."""

@@ -15,17 +15,13 @@ def retract(state: ApartState, seq: ApartSequence, left: int, batch: ApartBatch)
     """
     if seq.decoding:
         state.stop(seq)
-    if seq in state.riding:
-        state.riding.remove(seq)
-    if seq in state.ending:
-        state.ending.remove(seq)
+    state.members.forget_last_token(seq)
     state.take_back(seq)
     state.close_stint(seq)
     state.release(seq, finished=False)
-    seq.peak = max(seq.peak, seq.computed)
-    state.log.event(batch.planned, PREEMPTED, seq.index, seq.computed)
-    seq.computed = seq.prefix = 0
-    state.pool.make_room(state.config.ahead * left)
+    state.log.event(batch.planned, PREEMPTED, seq.index, seq.lose())
+    seq.prefix = 0
+    state.pool.make_room(state.config.ratio.ahead * left)
 
 
 def retract_until_fits(state: ApartState, batch: ApartBatch) -> None:
@@ -39,17 +35,17 @@ def retract_until_fits(state: ApartState, batch: ApartBatch) -> None:
     def key(seq: ApartSequence) -> tuple[int, int, int]:
         return (-seq.request.priority if by_priority else 0, state.outputs(seq), -seq.request.prompt)
 
-    kept = sorted(state.running, key=key, reverse=True)
+    kept = sorted(state.members.running, key=key, reverse=True)
     if len(kept) > 1:
-        state.running = kept
+        state.members.running = kept
     while len(kept) > 1 and not (batch.retracted and fits(state, kept)):
         seq = kept.pop()
         retract(state, seq, len(kept), batch)
         batch.retracted.append(seq)
     if len(kept) == 1 and not fits(state, kept):
         abort(state, kept.pop(), batch)
-    state.running = kept
-    state.ratio.retracted([state.outputs(seq) for seq in kept], [seq.limit for seq in kept], state.config.ahead)
+    state.members.running = kept
+    state.ratio.retracted([state.outputs(seq) for seq in kept], [seq.limit for seq in kept], state.config.ratio.ahead)
     for seq in batch.retracted:
         state.enqueue(seq, batch.planned, returns=True)
 
@@ -57,7 +53,7 @@ def retract_until_fits(state: ApartState, batch: ApartBatch) -> None:
 def fits(state: ApartState, sequences: list[ApartSequence]) -> bool:
     """Whether each of the sequences can compute one position more, once enough is evicted."""
     pool = state.pool
-    need = pool.page_size * sum(state.positions(seq) % pool.page_size == 0 for seq in sequences)
+    need = pool.page_size * sum(seq.positions(state.decoders.step) % pool.page_size == 0 for seq in sequences)
     pool.make_room(need)
     return pool.avail >= need
 

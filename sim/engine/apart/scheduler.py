@@ -22,7 +22,8 @@ from sim.memory.pool import PagePool
 from sim.engine.apart.state import ApartState
 from sim.log.events import CANCELLED, DEQUEUED, LIMITED, QUEUED, Kind
 from sim.policy.base import Policy
-from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request, Sequence
+from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request
+from sim.sequence import Sequence
 
 
 class ApartScheduler:
@@ -55,7 +56,7 @@ class ApartScheduler:
         state = self.state
         batch = ApartBatch(now)
         progress.settle(state, now)
-        held_back = self.held_back()
+        held_back = state.gate.held_back()
         if not held_back:
             plan_prefill(state, batch)
         elif len(self.policy.order):
@@ -65,9 +66,9 @@ class ApartScheduler:
             plan_decode(state, batch)
         elif self.config.mixed:
             mix_in(state, batch)
-        state.last = [*prefilled, *batch.decoders] if prefilled else []
+        state.members.last = [*prefilled, *batch.decoders] if prefilled else []
         if prefilled:
-            state.wait = self.config.prefill_interval
+            state.gate.wait = self.config.prefill_interval
         progress.measure(state, batch)
         if batch.tokens:
             progress.look_ahead(state, batch)
@@ -76,14 +77,6 @@ class ApartScheduler:
             batch.preempted = bool(held_back or batch.retracted or batch.displaced or batch.aborted)
             self.rest(now)
         return batch
-
-    def held_back(self) -> bool:
-        """Whether no prefill is tried, because one was in one of the latest passes."""
-        state = self.state
-        if not state.wait:
-            return False
-        state.wait -= 1
-        return True
 
     def rest(self, now: Nanoseconds) -> None:
         """There is nothing to compute: the ratio starts again if the engine is idle."""
@@ -96,7 +89,7 @@ class ApartScheduler:
     def idle(self) -> bool:
         """Whether nothing runs, waits or is in flight."""
         state = self.state
-        return not state.holders and not len(self.policy.order) and state.passes == self.log.steps
+        return not state.totals.holders and not len(self.policy.order) and state.passes.planned == self.log.steps
 
     # ------------------------------------------------------------------ what has run
 
@@ -107,7 +100,7 @@ class ApartScheduler:
     def commit(self, batch: ApartBatch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
         """The next `len(durations)` passes of the batch have run, the last of them ending now (None: one pass)."""
         if durations is None:
-            durations = array("q", [now - batch.start])
+            durations = array("q", [now - batch.row.start])
         progress.commit(self.state, batch, now, durations)
 
     # ------------------------------------------------------------------ who comes and who gives up
@@ -118,8 +111,7 @@ class ApartScheduler:
         index = self.log.add(request)
         longest = self.longest()
         limit = min(request.max_output, longest - request.prompt, self.longest_in_memory(request.prompt))
-        seq = ApartSequence(request, index, max(limit, 1))
-        seq.pool = self.pool
+        seq = ApartSequence(request, index, max(limit, 1), self.pool)
         self.complaint = self.misfit(request, limit) or self.refusal(seq, now)
         if self.complaint:
             self.log.reject(now, index, self.complaint)
@@ -127,7 +119,7 @@ class ApartScheduler:
             return None
         self.log.event(now, QUEUED, index, 0)
         state.enqueue(seq, now)
-        self.unsettled = not state.full or self.config.preempt_by is not None
+        self.unsettled = not state.gate.full or self.config.preempt_by is not None
         return seq
 
     def longest(self) -> int:
@@ -145,7 +137,7 @@ class ApartScheduler:
         """Why a request could not run even alone; empty if it could."""
         if request.prompt >= self.longest() - 4 or limit < 1:
             return "prompt leaves no room for an output"
-        if request.ignore_eos and not self.pool.remembers and self.longest_in_memory(request.prompt) <= limit:
+        if request.patience.ignore_eos and not self.pool.remembers and self.longest_in_memory(request.prompt) <= limit:
             return "needs more pages than exist"
         return ""
 
@@ -173,23 +165,22 @@ class ApartScheduler:
         state.end(seq, now, kind)
         self.unsettled = True
         if seq.serial >= 0:
-            state.abandoned.append(seq)
+            state.leaving.abandoned.append(seq)
         else:
             state.order.pop(seq)
             self.log.event(now, DEQUEUED, seq.index)
+            state.depart(seq)
 
     # ------------------------------------------------------------------ for the driver
 
     @property
     def busy(self) -> bool:
         """Whether any sequence runs or waits."""
-        return bool(self.state.holders or len(self.policy.order))
+        return bool(self.state.totals.holders or len(self.policy.order))
 
     def take_departed(self) -> list[Sequence]:
         """The sequences that have ended since the last call, in order."""
-        departed: list[Sequence] = list(self.state.departed)
-        self.state.departed = []
-        return departed
+        return self.state.leaving.reported()
 
     def order_changes_at(self, now: Nanoseconds) -> Nanoseconds | None:
         """When `order.head` may change although nothing happens before, ns; None: never, or no sequence waits."""

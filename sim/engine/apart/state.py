@@ -1,16 +1,18 @@
 """State of an engine with passes of one kind: who runs, who is being prefilled, what is in flight, what is logged.
 
 A sequence has `known` tokens and `computed` positions as everywhere in the kernel. Decoders advance together in the
-passes that decode (`Decoders.step` counts these); `passes` counts all, as the log does.
+passes that decode (`Decoders.step` counts these); `Passes` counts all, as the log does.
 """
 
 from __future__ import annotations
 
 from sim.engine.apart.config import ApartConfig
+from sim.engine.apart.counters import Gate, Members, Passes, Totals
 from sim.engine.apart.ratio import NewTokenRatio
 from sim.engine.apart.sequence import ApartSequence
+from sim.engine.counters import Leaving
 from sim.engine.decoding import Decoders
-from sim.log.events import CANCELLED, FINISHED, NO_DEMAND, RELEASED, EventLog, Kind, Reason
+from sim.log.events import CANCELLED, FINISHED, RELEASED, EventLog, Kind
 from sim.memory.pool import PagePool
 from sim.policy.base import Order
 from sim.request import Nanoseconds
@@ -19,22 +21,12 @@ from sim.request import Nanoseconds
 class ApartState:
     """Mutable state of one engine.
 
-    running      sequences in the running batch, in its order
-    last         those of the pass planned last, if it was a prefill: they join `running` with the next plan
-    chunked      the one sequence whose prompt is being computed in parts
-    full         no prefill is tried until a sequence leaves; `obstacle`: what it was that made the batch full
-    some_left    a sequence has left since the last plan
-    holders      sequences with a request row
-    wait         plans to come without a prefill
-    ending       sequences whose token in flight is their last, which the engine knows
-    riding       sequences whose token in flight is their last, which the engine does not know
-    abandoned    sequences with a row, given up by their clients since the last plan
-    departed     ended, and not yet reported to the driver
-    over         sequences with a row that have all their tokens
-    computed     positions of all sequences with a row
-    passes       passes planned so far
-    last_decode  the latest pass that decoded, and `decode_before` the one before it; -1 before the first
-    begun        tokens of the prefill that the running batch began as; `extended`: of the latest prefill
+    members   the sequences with a request row
+    decoders  those of them that compute one token in every pass that decodes
+    gate      whether a prefill is tried
+    leaving   sequences that have ended
+    totals    sums over those with a row
+    passes    what has been planned
     """
 
     def __init__(self, order: Order, pool: PagePool, config: ApartConfig) -> None:
@@ -42,117 +34,120 @@ class ApartState:
         self.pool = pool
         self.config = config
         self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, pool.use)
-        self.ratio = NewTokenRatio(config.initial_ratio, config.minimum_ratio, config.decay_passes)
+        self.ratio = NewTokenRatio(config.ratio)
         self.decoders = Decoders(pool.page_size)
-        self.running: list[ApartSequence] = []
-        self.last: list[ApartSequence] = []
-        self.chunked: ApartSequence | None = None
-        self.full = self.some_left = False
-        self.obstacle: Reason = NO_DEMAND
-        self.holders = self.wait = self.over = self.computed = self.passes = 0
-        self.ending: list[ApartSequence] = []
-        self.riding: list[ApartSequence] = []
-        self.abandoned: list[ApartSequence] = []
-        self.departed: list[ApartSequence] = []
-        self.last_decode = self.decode_before = -1
-        self.admissions = self.entries = self.sorts = 0
-        self.begun = self.extended = 0
+        self.members = Members()
+        self.gate = Gate()
+        self.leaving = Leaving()
+        self.totals = Totals()
+        self.passes = Passes()
 
     # ------------------------------------------------------------------ what has been produced
 
     def latest(self, seq: ApartSequence) -> int:
         """The pass that brings the latest token of a sequence."""
-        return max(self.last_decode, seq.joined - 1) if seq.decoding else seq.last_step
-
-    def in_flight(self, seq: ApartSequence) -> bool:
-        """Whether the latest token of a sequence is not there yet."""
-        return self.latest(seq) >= self.log.steps
+        return max(self.passes.decode, seq.since - 1) if seq.decoding else seq.latest
 
     def outputs(self, seq: ApartSequence) -> int:
         """Tokens that a sequence has produced and the engine has seen."""
-        known = self.decoders.computed(seq) + 1 if seq.decoding else seq.known
-        return known - seq.request.prompt - self.in_flight(seq)
-
-    def positions(self, seq: ApartSequence) -> int:
-        """Positions of a sequence that are computed or planned."""
-        return self.decoders.computed(seq) if seq.decoding else seq.computed
+        in_flight = self.latest(seq) >= self.log.steps
+        return seq.generated(self.decoders.step) - in_flight
 
     # ------------------------------------------------------------------ the queue
 
     def enqueue(self, seq: ApartSequence, now: Nanoseconds, returns: bool = False) -> None:
         """A sequence enters the queue, or returns to it."""
-        seq.arrived = self.entries
-        self.entries += 1
+        seq.arrived = self.totals.entries
+        self.totals.entries += 1
         if returns and self.config.returns_to == "front":
             self.order.push_back(seq, now, self.decoders.step)
         else:
             self.order.push(seq, now, self.decoders.step)
 
-    # ------------------------------------------------------------------ decoding
+    # ------------------------------------------------------------------ one sequence
+
+    def enter(self, seq: ApartSequence, found: int) -> None:
+        """Give a sequence a row; `found` positions are in the cache, and pinned."""
+        if self.pool.use is not None:
+            self.pool.use.look_up(seq.known, again=seq.entered >= 0)
+        seq.enter(self.totals.admissions, self.passes.planned, found)
+        self.totals.admissions += 1
+        self.totals.holders += 1
+        self.totals.computed += found
 
     def join(self, seq: ApartSequence) -> None:
         """A sequence decodes from the pass being planned on."""
         self.decoders.join(seq)
-        seq.joined = self.passes
-        seq.until = seq.limit + seq.request.prompt - 1 - seq.base
+        seq.until = seq.limit + seq.request.prompt - 1 - seq.computed + self.decoders.step
+        if self.order.counts_service:
+            self.order.decoding(seq, self.decoders.step)
 
     def stop(self, seq: ApartSequence) -> None:
         """A decoder decodes no further; its progress is stored in it again."""
         latest = self.latest(seq)
         self.decoders.leave(seq)
-        seq.last_step = latest
+        seq.latest = latest
+        if self.order.counts_service:
+            self.order.paused(seq, self.decoders.step)
+
+    def close(self, seq: ApartSequence) -> None:
+        """The last token of a sequence is planned."""
+        seq.over = True
+        self.totals.over += 1
 
     def close_stint(self, seq: ApartSequence) -> None:
         """Log the passes that brought a token to a sequence that has stopped decoding."""
-        if seq.joined <= seq.last_step:
-            self.log.stint(seq.index, seq.joined, seq.last_step + 1)
-        seq.joined = seq.last_step + 1
+        if seq.since <= seq.latest:
+            self.log.stint(seq.index, seq.since, seq.latest + 1)
+        seq.since = seq.latest + 1
 
     def take_back(self, seq: ApartSequence) -> None:
         """Drop the token of a sequence that is in flight, if there is one; it does not decode."""
-        if seq.last_step < self.log.steps:
+        if seq.latest < self.log.steps:
             return
-        seq.known -= 1
-        seq.last_step = max(self.decode_before, seq.joined - 1) if seq.joined <= seq.last_step else seq.before
+        seq.drop_token(self.passes.decode_before)
         if seq.over:
             seq.over = False
-            self.over -= 1
-
-    # ------------------------------------------------------------------ memory and rows
+            self.totals.over -= 1
 
     def release(self, seq: ApartSequence, finished: bool) -> None:
         """Free the row and the memory of a sequence that does not decode; what a finished one computed stays cached."""
         if finished:
             self.pool.publish(seq, seq.computed)
         self.pool.give_back(seq, self.pool.pages_for(seq.computed))
-        self.computed -= seq.computed
-        self.holders -= 1
-        if seq.entered < self.passes:
-            self.log.stay(seq.index, seq.entered, self.passes)
+        self.totals.computed -= seq.computed
+        self.totals.holders -= 1
+        if seq.entered < self.passes.planned:
+            self.log.stay(seq.index, seq.entered, self.passes.planned)
         seq.serial = -1
 
     def end(self, seq: ApartSequence, now: Nanoseconds, kind: Kind) -> None:
-        """Log the end of a sequence."""
-        seq.ended = True
-        if kind is FINISHED and not seq.cut_short:
-            seq.finished = True
-            self.log.event(now, FINISHED, seq.index, seq.goal + 1 - seq.request.prompt)
-        else:
-            self.log.event(now, CANCELLED if kind is FINISHED else kind, seq.index, self.log.steps)
+        """Log the end of a sequence: all its tokens (FINISHED), or all that its client waits for; or an abort."""
+        complete = kind is FINISHED and not seq.target.cut_short
+        seq.outcome = FINISHED if complete else CANCELLED if kind is FINISHED else kind
+        value = seq.target.goal + 1 - seq.request.prompt if complete else self.log.steps
+        self.log.event(now, seq.outcome, seq.index, value)
         self.log.ended += 1
-        self.departed.append(seq)
+        self.leaving.departed.append(seq)
 
     def leave(self, seq: ApartSequence, now: Nanoseconds, finished: bool) -> None:
         """A sequence that has ended gives up its row."""
         self.release(seq, finished)
-        self.some_left = True
-        self.over -= seq.over
+        self.members.some_left = True
+        self.totals.over -= seq.over
         self.log.event(now, RELEASED, seq.index, seq.over)
+        self.depart(seq)
+
+    def depart(self, seq: ApartSequence) -> None:
+        """Notify an order that counts service that a sequence is gone."""
+        if self.order.counts_service:
+            self.order.left(seq, self.decoders.step)
 
     def check(self) -> None:
         """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""
-        assert not self.holders, f"{self.holders} sequences still hold a row"
+        totals = self.totals
+        assert not totals.holders, f"{totals.holders} sequences still hold a row"
         assert not len(self.order), f"{len(self.order)} sequences still wait"
-        assert self.over == self.computed == 0, "something is counted that is not there"
+        assert totals.over == totals.computed == 0, "something is counted that is not there"
         self.decoders.check()
         self.pool.check()

@@ -37,6 +37,26 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     return named(content)
 
 
+def sources(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What the result of a run depends on beside its settings, as columns of its row.
+
+    code         of slotstep, as `code`
+    user_code    JSON text: SHA-256 by file of what is not part of slotstep
+    input_files  JSON text: SHA-256 by file of traces and of caches that replicas start from
+
+    Raises OSError for a file that cannot be read.
+    """
+    used = {file: found for part in user_code_digests(settings).values() for file, found in part.items()}
+    read = {file: digest(Path(file)) for file in [*trace_files(settings["workload"]), *warm_files(settings)]}
+    return {"code": code(), "user_code": json.dumps(used), "input_files": json.dumps(read)}
+
+
+def trace_files(workload: Mapping[str, Any]) -> list[str]:
+    """The trace files of a workload and of its parts."""
+    parts = [file for part in workload.get("merge", {}).values() for file in trace_files(part)]
+    return [*(file for kind, file in workload.get("trace", {}).items() if kind not in TRACE_OPTIONS), *parts]
+
+
 def warm_files(settings: Mapping[str, Any]) -> list[str]:
     """The cache files that replicas start from, each once."""
     engines = [settings["engine"], *(group["engine"] for group in group_sections(settings))]

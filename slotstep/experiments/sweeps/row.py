@@ -32,6 +32,8 @@ def numbers(more: Iterable[str] = ()) -> dict[tuple[str, ...], str]:
 
 
 OWN = {"run": "string", "status": "string", "error": "string"}
+SOURCES = {"code": "string", "user_code": "string", "input_files": "string"}
+"""What the run depended on beside its settings (`identity.sources`)."""
 WHOLE = {"summary": "string", "settings": "string"}
 
 Row = dict[str, Any]
@@ -40,7 +42,7 @@ Row = dict[str, Any]
 def schema(axes: Mapping[str, Kind], more: Iterable[str] = ()) -> pa.Schema:
     """The columns of a row of a sweep over these axes."""
     found = {"_".join(path): kind for path, kind in numbers(more).items()}
-    columns = OWN | dict(axes) | {name: kind for name, kind in found.items() if name not in axes} | WHOLE
+    columns = OWN | dict(axes) | {name: kind for name, kind in found.items() if name not in axes} | SOURCES | WHOLE
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
 
 

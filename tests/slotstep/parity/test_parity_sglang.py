@@ -72,7 +72,7 @@ def test_these_are_all_cases_and_all_passes(data):
 
 def decodes_first(patch):
     original = scheduler.plan_prefill
-    patch.setattr(scheduler, "plan_prefill", lambda state, batch: state.running or original(state, batch))
+    patch.setattr(scheduler, "plan_prefill", lambda state, batch: state.members.running or original(state, batch))
 
 
 def outputs_as_asked(patch):
@@ -82,9 +82,9 @@ def outputs_as_asked(patch):
 
 def full_until_empty(patch):
     def settle(state, now):
-        full = state.full
+        full = state.gate.full
         original(state, now)
-        state.full = full
+        state.gate.full = full
 
     original = progress.settle
     patch.setattr(progress, "settle", settle)
@@ -92,7 +92,7 @@ def full_until_empty(patch):
 
 def tried_although_full(patch):
     def plan_prefill(state, batch):
-        state.full = False
+        state.gate.full = False
         original(state, batch)
 
     original = scheduler.plan_prefill
@@ -163,9 +163,9 @@ def waiting_prefixes_grow_old(patch):
 
 def survivors_in_the_old_order(patch):
     def retract_until_fits(state, batch):
-        place = {seq.index: at for at, seq in enumerate(state.running)}
+        place = {seq.index: at for at, seq in enumerate(state.members.running)}
         original(state, batch)
-        state.running.sort(key=lambda seq: place[seq.index])
+        state.members.running.sort(key=lambda seq: place[seq.index])
 
     original = decode.retract_until_fits
     patch.setattr(decode, "retract_until_fits", retract_until_fits)

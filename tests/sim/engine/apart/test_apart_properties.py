@@ -14,12 +14,12 @@ from sim.accounting.frames import requests_frame, steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Roofline, StepCost, Unit
 from sim.engine.apart.admission import OutOfMemory
-from sim.engine.apart.config import ApartConfig
+from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.memory.pool import PagePool
 from sim.memory.radix import RadixPool
 from sim.policy.base import Optimistic, Policy
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.cluster import simulate
 
 
@@ -64,10 +64,12 @@ def configs(draw, size):
         prefill_interval=draw(st.sampled_from([0, 0, 1, 3])),
         prefill_max_requests=draw(st.sampled_from([None, None, 1, 3])),
         depth=draw(st.sampled_from([1, 2])),
-        initial_ratio=initial,
-        minimum_ratio=initial * draw(st.sampled_from([0.14, 1.0])),
-        decay_passes=draw(st.sampled_from([5, 600])),
-        ahead=draw(st.sampled_from([0, 20])),
+        ratio=RatioConfig(
+            initial=initial,
+            minimum=initial * draw(st.sampled_from([0.14, 1.0])),
+            decay_passes=draw(st.sampled_from([5, 600])),
+            ahead=draw(st.sampled_from([0, 20])),
+        ),
         preempt_by=draw(st.sampled_from([None, None, 0, 2])),
         retract_by_priority=draw(st.booleans()),
         returns_to=draw(st.sampled_from(["end", "end", "front"])),
@@ -91,7 +93,7 @@ def scenarios(draw):
         priority = draw(st.integers(0, 3))
         requests.append(
             Request(
-                str(place), now, prompt, output, "a", limit, priority=priority, tokens=tokens, ignore_eos=fixed
+                str(place), now, prompt, output, "a", limit, priority, tokens, patience=Patience(ignore_eos=fixed)
             )
         )
     size = draw(st.sampled_from([1, 2, 4, 16]))
@@ -171,7 +173,7 @@ def test_every_pass_is_of_one_kind_and_computes_something(scenario):
     log = ran(scenario)
     frame = steps_frame(log)
     assert (frame.tokens >= 1).all()
-    still = set(log.still)
+    still = set(log.still())
     prefills = {step for step, _, _, _ in log.chunk_table().tolist()}
     for step in range(log.steps):
         if step in prefills and step not in still:
@@ -184,7 +186,7 @@ def test_gaps_between_tokens_are_those_of_the_steps_that_bring_them(scenario):
     log = ran(scenario)
     records = requests_frame(log)
     ends = (steps_frame(log).start_ns + steps_frame(log).duration_ns).tolist()
-    still = set(log.still)
+    still = set(log.still())
     times = {index: [] for index in range(len(log.requests))}
     for time, kind, index, _ in log.event_table().tolist():
         if kind in (3, 4):
