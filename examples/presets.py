@@ -1,7 +1,7 @@
 """The same burst under each engine: steps over time, docs/presets.png.
 
-    python examples/presets.py            draw docs/presets.png
-    python examples/presets.py --table    print what each engine did, as Markdown
+python examples/presets.py            draw docs/presets.png
+python examples/presets.py --table    print what each engine did, as Markdown
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from markdown_table import print_head, print_row
 import slotstep
 from reports.figures.png import write_png
 from reports.figures.step_kinds import step_kinds
-from sim.accounting.step_kinds import KINDS, kinds_by_step
-from slotstep.runs.engines import on_engine
+from sim.log.step_kinds import KINDS, kinds_by_step
+from slotstep.experiments.engines import on_engine
 from slotstep.runs.result import Result
 
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ def decisions_table(names: Sequence[str], runs: Sequence[Summary], times: Sequen
     Shares are of the slot time bought, of the time in steps (twice), of the slot time of decoding sequences, of the
     tokens computed, and of the tokens of prompts.
 
-    times  nanoseconds in steps of each kind, of each run (`sim.accounting.step_kinds`)
+    times  nanoseconds in steps of each kind, of each run (`sim.log.step_kinds`)
     """
     table = headed_table()
     table.add_column("engine", overflow="fold", min_width=6)

@@ -146,7 +146,7 @@ class RequestRecords:
 
     @cached_property
     def token_distances(self) -> Integers:
-        """Time from the end of the decode step before to the end of each: shape (steps,), 0 for one without decodes."""
+        """Time from the end of the decode step before to that of each: shape (steps,), 0 for others."""
         distances = np.zeros(len(self.step_ends), np.int64)
         distances[self.decode_steps] = np.diff(self.step_ends[self.decode_steps], prepend=0)
         return distances

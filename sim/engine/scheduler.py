@@ -205,6 +205,12 @@ class Scheduler:
             return "prompt exceeds the token budget"
         return ""
 
+    @property
+    def capacity(self) -> tuple[object, ...]:
+        """What decides whether a request fits at all."""
+        config = self.config
+        return self.pool.pages, self.pool.page_size, config.max_model_len, config.chunked or config.token_budget
+
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
         """Why a sequence that could run is rejected now: the queue is full, or a limit of the order; else empty."""
         limit = self.config.queue_limit

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.log.cache_use import CacheUse
+from sim.log.merged_runs import merged
 from sim.request import Nanoseconds, Request
 
 Integers = NDArray[np.int64]
@@ -228,7 +229,8 @@ class EventLog:
     def stint_table(self) -> Integers:
         """All stints: int64 of shape (stints, len(STINT)); in a step of `still` they got no token."""
         rows = self.stint_rows()
-        return rows[rows[:, 0] != NOBODY]
+        found: Integers = rows[rows[:, 0] != NOBODY]
+        return found
 
     def still(self) -> list[int]:
         """The steps in which no sequence decodes although some may, in order."""
@@ -285,24 +287,7 @@ class EventLog:
 
     def maximal_runs(self) -> Integers:
         """The runs (columns RUN), merged as long as the batch stayed the same, however they were recorded."""
-        table = self.ran.run_table()
-        if not len(table):
-            return table
-        runs = self.run_table()
-        ends = np.cumsum(self.step_durations())
-        last = np.cumsum(runs["steps"]) - 1
-        lasted = np.diff(ends[last], prepend=0)
-        grown = {"context": runs["decode"] * runs["steps"], "live": runs["tokens"] * runs["steps"]}
-        joined = runs["start"][1:] == (runs["start"] + lasted)[:-1]
-        for name in RUN:
-            if name in grown:
-                joined &= runs[name][1:] == (runs[name] + grown[name])[:-1]
-            elif name not in ("planned", "start", "steps", "waiting", "filled", "pages", "cached"):
-                joined &= runs[name][1:] == runs[name][:-1]
-        first = np.flatnonzero(np.concatenate(([True], ~joined)))
-        merged = table[first]
-        merged[:, RUN.index("steps")] = np.add.reduceat(runs["steps"], first)
-        return merged
+        return merged(self.ran.run_table(), self.run_table(), self.step_durations())
 
 
 def cut(table: Integers, steps: int) -> bytearray:

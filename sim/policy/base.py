@@ -83,7 +83,7 @@ class Order(ABC):
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
 
     def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
-        """Most positions that a sequence whose prefill goes on may take of a pass with that budget; None: no limit."""
+        """Most positions of a pass with that budget for a sequence whose prefill goes on; None: no limit."""
         return None
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:

@@ -17,6 +17,7 @@ import simpy
 from sim.cost.forms import Curve, StepCost
 from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import WHOLE, Leg, Nanoseconds, Request
@@ -67,7 +68,7 @@ class Replica:
     def __init__(
         self,
         env: Clock,
-        scheduler: Scheduler,
+        scheduler: Planner,
         cost: StepCost,
         macro: bool = True,
         on_end: Callable[[Sequence], None] | None = None,
@@ -124,6 +125,7 @@ class Replica:
         self.flying = self.following = self.wake = None
         self.in_tail = self.must_plan = False
         self.down = True
+        assert isinstance(self.scheduler, Scheduler), "engines with passes of one kind do not fail"
         return fail(self.scheduler, now, since, in_flight, fate)
 
     def restart(self) -> None:

@@ -145,18 +145,18 @@ def differences(
 ) -> tuple[Difference, ...]:
     """The fields of a line that differ from ours, including their order where it is meaningful."""
     pairs = (
-        (field, *(sort(each.get(field)) if field in unordered else each.get(field) for each in (line, ours)))
+        (field, sort(line[field], field in unordered), sort(ours.get(field), field in unordered))
         for field in fields
         if field in line
     )
     return tuple(Difference(field, engine, mine) for field, engine, mine in pairs if not same(engine, mine))
 
 
-def sort(value: Any) -> Any:
-    """The value of a field whose order is meaningless, sorted."""
-    if isinstance(value, dict):
+def sort(value: Any, meaningless: bool) -> Any:
+    """The value of a field, sorted if its order is meaningless."""
+    if meaningless and isinstance(value, dict):
         return {key: value[key] for key in sorted(value)}
-    return sorted(value, key=str) if isinstance(value, list) else value
+    return sorted(value, key=str) if meaningless and isinstance(value, list) else value
 
 
 def same(left: Any, right: Any) -> bool:

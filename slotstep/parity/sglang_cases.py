@@ -45,7 +45,9 @@ class CaseRequest(Section):
     def runs_as_tuples(cls, value: object) -> object:
         """Lists of JSON as the tuples that they stand for."""
         if isinstance(value, dict):
-            lists = {key: value[key] for key in ("prompt_runs", "prompt_token_ids") if isinstance(value.get(key), list)}
+            lists = {
+                key: value[key] for key in ("prompt_runs", "prompt_token_ids") if isinstance(value.get(key), list)
+            }
             return value | {
                 key: tuple(tuple(each) if isinstance(each, list) else each for each in given)
                 for key, given in lists.items()
@@ -59,7 +61,9 @@ class CaseRequest(Section):
         if len(given) != 1 or not given[0]:
             raise ValueError("expected one of prompt_runs, prompt_token_ids and prompt_len")
         if self.output_len is not None and self.output_len > self.max_new_tokens:
-            raise ValueError(f"output_len is {self.output_len}; expected at most max_new_tokens, {self.max_new_tokens}")
+            raise ValueError(
+                f"output_len is {self.output_len}; expected at most max_new_tokens, {self.max_new_tokens}"
+            )
         return self
 
     def prompt(self, place: int) -> list[int]:

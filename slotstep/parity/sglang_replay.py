@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sim.engine.apart.admission import OutOfMemory
+from sim.engine.apart.admission import OutOfMemoryError
 from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.apart.sequence import ApartSequence
@@ -50,7 +50,7 @@ class Replay:
             idle = self.scheduler.idle
             try:
                 line = self.planned(arrived)
-            except OutOfMemory:
+            except OutOfMemoryError:
                 yield {"type": "error", "msg": DIED, "step": self.step}
                 return
             if idle:

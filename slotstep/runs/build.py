@@ -12,6 +12,7 @@ from sim.accounting.metrics import chosen
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
@@ -59,6 +60,9 @@ def check_replicas(scenario: Scenario) -> None:
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             scheduler(each)
+            if each.engine.apart is not None and scenario.cluster.failures is not None:
+                with scenario.blamed("engine.apart: "):
+                    raise ValueError("failures are not modelled of an engine with passes of one kind")
             if len(scenario.cluster.pools) > 1:
                 two_phases(each)
 
@@ -66,6 +70,9 @@ def check_replicas(scenario: Scenario) -> None:
 def two_phases(scenario: Scenario) -> None:
     """Raise BadInput for an engine that cannot hand over or take over a request between prefill and decode."""
     given = scenario.engine
+    if given.apart is not None:
+        with scenario.blamed("engine.apart: "):
+            raise ValueError("pools of prefill and decode need an engine without it")
     for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
         with scenario.blamed(f"engine.{key}: "):
             if found != expected:
@@ -103,6 +110,15 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
         if engine.apart is not None:
             return ApartScheduler(policy, memory(engine, pages, size, numbered), apart_config(scenario, engine.apart))
         return Scheduler(policy, memory(engine, pages, size, numbered), engine_config(scenario))
+
+
+def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
+    """As `scheduler`, for what needs steps that mix prompts and decodes. Raises BadInput for passes of one kind."""
+    made = scheduler(scenario, numbered)
+    if not isinstance(made, Scheduler):
+        with scenario.blamed("engine.apart: "):
+            raise ValueError("a replay on a device needs steps that mix prompts and decodes")
+    return made
 
 
 def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> PagePool:

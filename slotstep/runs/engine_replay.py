@@ -157,7 +157,7 @@ def run(
     sent = limited(made.requests, scenario.limits)
     if scenario.engine.prefix_cache and scenario.engine.radix is None:
         build.check_blocks(scenario, sent)
-    scheduler = build.scheduler(scenario, numbered=True)
+    scheduler = build.stepwise(scenario, numbered=True)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, scenario.engine.page_size)
     with as_bad_input():

@@ -25,8 +25,26 @@ OF_A_PRESET = {
 
 
 NOT_APART = (
-    *("max_active", "token_budget", "chunked", "admit_every", "chunk_limit", "chunk_limit_adapts", "batching", "evict"),
-    *("harvest", "preempt_for_slot", "preemption", "victim", "memory", "admission", "reserve_full_prompt", "watermark"),
+    *(
+        "max_active",
+        "token_budget",
+        "chunked",
+        "admit_every",
+        "chunk_limit",
+        "chunk_limit_adapts",
+        "batching",
+        "evict",
+    ),
+    *(
+        "harvest",
+        "preempt_for_slot",
+        "preemption",
+        "victim",
+        "memory",
+        "admission",
+        "reserve_full_prompt",
+        "watermark",
+    ),
 )
 """Keys without effect where prefill and decode are passes of their own."""
 

@@ -1,7 +1,7 @@
 """The prefill of a pass: which waiting sequences it takes, and how much of the one that is cut (rules of SGLang).
 
-The sequence cut off before goes first; then the queue in its order, up to the first that does not fit. A stop for want
-of room sets the flag `full`: nothing is tried again before a sequence leaves.
+The sequence cut off before goes first; then the queue in its order, up to the first that does not fit. A stop for
+want of room sets the flag `full`: nothing is tried again before a sequence leaves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY
 
-
 TOUCH_EVERY = 32
 """Sorts of the queue after which the waiting sequences' prefixes are used again (SGLang: waiting prefix refresh)."""
 MOST_TOUCHED = 128
@@ -32,7 +31,7 @@ class Stop(Enum):
     LIMIT = auto()
 
 
-class OutOfMemory(RuntimeError):
+class OutOfMemoryError(RuntimeError):
     """The engine dies: a prefill that had to be continued does not fit into its memory."""
 
     def __init__(self, seq: ApartSequence, passes: int) -> None:
@@ -212,7 +211,7 @@ def keep_waiting_prefixes(state: ApartState) -> None:
 def allocate(state: ApartState, batch: ApartBatch) -> None:
     """Evict as far as the engine does for a prefill, and take the pages of the picked sequences.
 
-    Raises OutOfMemory if a sequence that had to be continued does not fit.
+    Raises OutOfMemoryError if a sequence that had to be continued does not fit.
     """
     pool = state.pool
     size = pool.page_size
@@ -220,5 +219,5 @@ def allocate(state: ApartState, batch: ApartBatch) -> None:
     pool.make_room(total + size * len(batch.prefills) * (size > 1))
     pages = sum(rounded(pool, start + tokens) - rounded(pool, start) for _, start, tokens in batch.prefills)
     if pages > pool.avail:
-        raise OutOfMemory(batch.prefills[0][0], state.passes.planned)
+        raise OutOfMemoryError(batch.prefills[0][0], state.passes.planned)
     pool.take(pages // size)

@@ -38,7 +38,7 @@ class RatioConfig:
 
 @dataclass(frozen=True)
 class ApartConfig:
-    """Settings of one engine that prefills and decodes in passes apart. Raises ValueError for a count below its least.
+    """Settings of one engine that prefills and decodes in passes apart. Raises ValueError for too small a count.
 
     slots                 most sequences with a request row (SGLang: max_running_requests)
     max_prefill_tokens    tokens after which a prefill pass takes no further prompt
@@ -49,8 +49,8 @@ class ApartConfig:
     depth                 passes in flight at once: 2 plans a pass before the results of the one before it are known
     max_model_len         longest sequence, prompt and output (None: no limit but the memory)
     ratio                 what running sequences are expected to produce still
-    preempt_by            a waiting sequence that finds no place takes those of running ones whose priority is lower by
-                          more than so much (None: never)
+    preempt_by            a waiting sequence that finds no place takes those of running ones whose priority is lower
+                          by more than so much (None: never)
     retract_by_priority   retraction takes the least urgent first, and only then the one with the fewest outputs
     returns_to            place in the queue of a sequence that gave up its memory
     queue_limit           most sequences that may wait; later arrivals are rejected (None: no limit)

@@ -27,10 +27,10 @@ def retract(state: ApartState, seq: ApartSequence, left: int, batch: ApartBatch)
 def retract_until_fits(state: ApartState, batch: ApartBatch) -> None:
     """Retract the sequences with the fewest outputs, at least one, until the next decode of the others fits.
 
-    The others go on in the order in which they were compared: most outputs first, of these the shortest prompt. One is
-    always kept; if it does not fit alone, it is aborted.
+    The others go on in the order in which they were compared: most outputs first, of these the shortest prompt. One
+    is always kept; if it does not fit alone, it is aborted.
     """
-    pool, by_priority = state.pool, state.config.retract_by_priority
+    by_priority = state.config.retract_by_priority
 
     def key(seq: ApartSequence) -> tuple[int, int, int]:
         return (-seq.request.priority if by_priority else 0, state.outputs(seq), -seq.request.prompt)

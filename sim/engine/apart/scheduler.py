@@ -4,7 +4,7 @@
     scheduler.proceed(batch, passes)             it goes on for so many passes more
     scheduler.commit(batch, now, durations)      its next passes have run
 
-The interface of `sim.engine.scheduler.Scheduler`, for engines as SGLang. Pure: `now` is an argument; no clock, no I/O.
+The interface of `sim.engine.scheduler.Scheduler`, for engines as SGLang. Pure: `now` is an argument.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from sim.engine.apart.budget import rounded
 from sim.engine.apart.config import ApartConfig
 from sim.engine.apart.decode import mix_in, plan_decode
 from sim.engine.apart.sequence import ApartSequence
-from sim.memory.pool import PagePool
 from sim.engine.apart.state import ApartState
+from sim.engine.batch import Batch
 from sim.log.events import CANCELLED, DEQUEUED, LIMITED, QUEUED, Kind
+from sim.memory.pool import PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
@@ -29,9 +30,11 @@ from sim.sequence import Sequence
 class ApartScheduler:
     """One engine that prefills and decodes in passes apart.
 
-    unsettled  whether the last arrival or abort could change what runs, so that a new plan is due at the next boundary
+    unsettled  whether the last arrival or abort could change what runs, so that a new plan is due
     complaint  why the last arrival was rejected; empty if it was not
     """
+
+    closed = False
 
     def __init__(self, policy: Policy, pool: PagePool, config: ApartConfig) -> None:
         config.check_fits(policy, pool)
@@ -48,10 +51,10 @@ class ApartScheduler:
     def plan(self, now: Nanoseconds) -> ApartBatch:
         """What the next pass computes; a batch with `tokens` 0 if nothing is to be done, or none can be done yet.
 
-        Plan again if it is empty although the next plan may not be (`preempted`): prefills were held back, or sequences
-        gave up their memory.
+        Plan again if it is empty although the next plan may not be (`preempted`): prefills were held back, or
+        sequences gave up their memory.
 
-        Raises OutOfMemory where the engine would stop.
+        Raises OutOfMemoryError where the engine would stop.
         """
         state = self.state
         batch = ApartBatch(now)
@@ -93,12 +96,14 @@ class ApartScheduler:
 
     # ------------------------------------------------------------------ what has run
 
-    def proceed(self, batch: ApartBatch, passes: int) -> None:
-        """The batch goes on for `passes` more passes, as far as `repeat` allows."""
-        progress.proceed(self.state, batch, passes)
+    def proceed(self, batch: Batch, steps: int) -> None:
+        """The batch goes on for `steps` more passes, as far as `repeat` allows."""
+        assert isinstance(batch, ApartBatch)
+        progress.proceed(self.state, batch, steps)
 
-    def commit(self, batch: ApartBatch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
+    def commit(self, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds] | None = None) -> None:
         """The next `len(durations)` passes of the batch have run, the last of them ending now (None: one pass)."""
+        assert isinstance(batch, ApartBatch)
         if durations is None:
             durations = array("q", [now - batch.row.start])
         progress.commit(self.state, batch, now, durations)
@@ -109,10 +114,8 @@ class ApartScheduler:
         """A request arrives: it is queued and returned, or rejected (None, see `complaint`)."""
         state = self.state
         index = self.log.add(request)
-        longest = self.longest()
-        limit = min(request.max_output, longest - request.prompt, self.longest_in_memory(request.prompt))
-        seq = ApartSequence(request, index, max(limit, 1), self.pool)
-        self.complaint = self.misfit(request, limit) or self.refusal(seq, now)
+        seq = self.sequence(request, index, leg)
+        self.complaint = self.misfit(seq) or self.refusal(seq, now)
         if self.complaint:
             self.log.reject(now, index, self.complaint)
             self.unsettled = False
@@ -133,13 +136,27 @@ class ApartScheduler:
         pool = self.pool
         return pool.pages * pool.page_size - rounded(pool, prompt) - pool.page_size - 1
 
-    def misfit(self, request: Request, limit: int) -> str:
-        """Why a request could not run even alone; empty if it could."""
-        if request.prompt >= self.longest() - 4 or limit < 1:
+    def sequence(self, request: Request, index: int, leg: Leg = WHOLE) -> ApartSequence:
+        """A request as this engine would serve it; it is not submitted."""
+        assert (leg.given, leg.ready, leg.hands_over) == (0, 0, False), "this engine serves requests whole"
+        room = min(self.longest() - request.prompt, self.longest_in_memory(request.prompt))
+        return ApartSequence(request, index, max(1, min(request.max_output, room)), self.pool)
+
+    def misfit(self, seq: Sequence) -> str:
+        """Why a sequence could not run even alone; empty if it could."""
+        assert isinstance(seq, ApartSequence)
+        prompt = seq.request.prompt
+        room = self.longest_in_memory(prompt)
+        if prompt >= self.longest() - 4 or room < 1:
             return "prompt leaves no room for an output"
-        if request.patience.ignore_eos and not self.pool.remembers and self.longest_in_memory(request.prompt) <= limit:
+        if seq.fixed_length and not self.pool.remembers and room <= seq.limit:
             return "needs more pages than exist"
         return ""
+
+    @property
+    def capacity(self) -> tuple[object, ...]:
+        """What decides whether a request fits at all."""
+        return self.pool.pages, self.pool.page_size, self.config.max_model_len, self.pool.remembers
 
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
         """Why a sequence that could run is rejected now: the queue is full, or a limit of the order; else empty."""

@@ -111,7 +111,7 @@ class ApartState:
             self.totals.over -= 1
 
     def release(self, seq: ApartSequence, finished: bool) -> None:
-        """Free the row and the memory of a sequence that does not decode; what a finished one computed stays cached."""
+        """Free the row and the memory of a sequence that does not decode; those of a finished one stay cached."""
         if finished:
             self.pool.publish(seq, seq.computed)
         self.pool.give_back(seq, self.pool.pages_for(seq.computed))

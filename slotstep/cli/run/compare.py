@@ -86,8 +86,8 @@ def compare_engines(
     scenario: Scenario, names: Sequence[str], profiles: str | None, out: Path | None, as_json: bool
 ) -> None:
     """Compare engines by their presets; writes a folder for each into `out`."""
-    from sim.accounting.step_kinds import time_by_kind
-    from slotstep.runs.engines import on_engine
+    from sim.log.step_kinds import time_by_kind
+    from slotstep.experiments.engines import on_engine
     from slotstep.runs.result import save_all
 
     prices = profiles_of(profiles, names)
@@ -121,7 +121,9 @@ def profiles_of(given: str | None, engines: Sequence[str]) -> dict[str, str]:
     for part in (given or "").split(",") if given else []:
         engine, equals, profile = (each.strip() for each in part.partition("="))
         if not equals or not profile or engine not in engines:
-            raise BadInput(f"--profiles {given}: found {part!r}; expected ENGINE=PROFILE with one of {', '.join(engines)}")
+            raise BadInput(
+                f"--profiles {given}: found {part!r}; expected ENGINE=PROFILE with one of {', '.join(engines)}"
+            )
         found[engine] = profile
     return found
 

@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from slotstep.scenario.fields import whole
 
-if TYPE_CHECKING:
-    from slotstep.scenario.engine import Engine
+
+class Settings(Protocol):
+    """What a preset checks of an engine section."""
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def token_budget(self) -> int: ...
+
+    @property
+    def chunked(self) -> bool: ...
+
+    @property
+    def max_model_len(self) -> int | None: ...
+
+    @property
+    def async_scheduling(self) -> bool: ...
+
+    @property
+    def admission(self) -> object: ...
+
+    @property
+    def apart(self) -> object: ...
+
+    @property
+    def device(self) -> str | None: ...
+
+    @property
+    def device_memory(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +61,7 @@ class Preset:
     read: Callable[[Mapping[str, Any]], dict[str, Any]]
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]]
     policy: Callable[[object, Mapping[str, Any]], object]
-    check: Callable[[Engine], None]
+    check: Callable[[Settings], None]
 
 
 def count(value: object) -> int | None:

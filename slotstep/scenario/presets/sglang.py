@@ -6,15 +6,12 @@ The same settings under the names of its step logs are aliases too (`kv_tokens`,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slotstep.scenario import units
 from slotstep.scenario.document import brief
 from slotstep.scenario.fields import number, truth, whole
-from slotstep.scenario.presets.preset import Preset, count
-
-if TYPE_CHECKING:
-    from slotstep.scenario.engine import Engine
+from slotstep.scenario.presets.preset import Preset, Settings, count
 
 VERSION = "0.5.23"
 
@@ -148,7 +145,7 @@ def displacement(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"apart.preempt_by": THRESHOLD if threshold is None else threshold}
 
 
-def check(engine: Engine) -> None:
+def check(engine: Settings) -> None:
     """Raise ValueError for settings with which SGLang does not start."""
     if engine.apart is None:
         raise ValueError("preset: sglang has passes of one kind; expected no apart: null")

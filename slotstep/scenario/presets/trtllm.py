@@ -8,14 +8,11 @@ admitted when it runs short. Its block reuse is only modelled with MAX_UTILIZATI
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slotstep.scenario.document import brief
 from slotstep.scenario.fields import truth, whole
-from slotstep.scenario.presets.preset import Preset, count
-
-if TYPE_CHECKING:
-    from slotstep.scenario.engine import Engine
+from slotstep.scenario.presets.preset import Preset, Settings, count
 
 VERSION = "1.1"
 
@@ -31,7 +28,7 @@ ALIASES = {
     "disable_overlap_scheduler": "async_scheduling",
     "capacity_scheduler_policy": "admission",
 }
-"""TensorRT-LLM's names of our keys: of LlmArgs, KvCacheConfig (`max_tokens` and the three of blocks), SchedulerConfig."""
+"""TensorRT-LLM's names of our keys: of its LlmArgs, KvCacheConfig and SchedulerConfig."""
 
 POLICIES = {"GUARANTEED_NO_EVICT": "reserve", "MAX_UTILIZATION": "optimistic"}
 PAGE = 32
@@ -79,7 +76,7 @@ def policy(chosen: object, engine: Mapping[str, Any]) -> object:
     raise ValueError("preset: trtllm has no option for the order of the queue; expected policy")
 
 
-def check(engine: Engine) -> None:
+def check(engine: Settings) -> None:
     """Raise ValueError for an admission rule that it does not have."""
     if engine.admission not in POLICIES.values():
         raise ValueError(f"preset: trtllm needs admission: {' or '.join(POLICIES.values())}")

@@ -6,14 +6,11 @@ The defaults depend on the memory of the GPU, or on there being none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slotstep.scenario import units
 from slotstep.scenario.fields import whole
-from slotstep.scenario.presets.preset import Preset, count
-
-if TYPE_CHECKING:
-    from slotstep.scenario.engine import Engine
+from slotstep.scenario.presets.preset import Preset, Settings, count
 
 VERSION = "0.32.0"
 
@@ -86,7 +83,7 @@ def is_cpu(engine: Mapping[str, Any]) -> bool:
     return str(engine.get("device", "")).lower() == CPU
 
 
-def check(engine: Engine) -> None:
+def check(engine: Settings) -> None:
     """Raise ValueError, with vLLM's message, for settings with which it does not start, or which it would change."""
     if engine.admission != "optimistic":
         raise ValueError("preset: vllm needs admission: optimistic")

@@ -12,7 +12,12 @@ FEW = [{"output": 8, "prompt": 30}, {"output": 8, "prompt": 30}]
 
 def scenario(engine, requests=FEW, **others):
     return slotstep.parse(
-        {"workload": {"requests": requests}, "cost": {"unit": "1ms"}, "engine": {"preset": "sglang", **engine}, **others}
+        {
+            "workload": {"requests": requests},
+            "cost": {"unit": "1ms"},
+            "engine": {"preset": "sglang", **engine},
+            **others,
+        }
     )
 
 
@@ -31,7 +36,8 @@ def test_the_chunk_follows_from_the_memory_of_the_gpu(memory, chunk):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "context", "slots"), [(1000, 1000, 500), (40_000, 10_000, 2048), (40_000, 8192, 2500), (10**6, 8192, 4096)]
+    ("tokens", "context", "slots"),
+    [(1000, 1000, 500), (40_000, 10_000, 2048), (40_000, 8192, 2500), (10**6, 8192, 4096)],
 )
 def test_the_requests_at_once_follow_from_the_cache(tokens, context, slots):
     assert scenario({"max_total_tokens": tokens, "context_length": context}).engine.slots == slots
@@ -129,7 +135,7 @@ def test_an_engine_that_dies_ends_the_run_with_request_and_pass():
     ]
     engine = {"max_total_tokens": 200, "chunked_prefill_size": 8, "enable_mixed_chunk": True}
     engine |= {"schedule_conservativeness": 0.0, "disable_overlap_schedule": True, "max_running_requests": 32}
-    with pytest.raises(BadInput, match="engine: request d: .* does not fit into the memory in pass 32"):
+    with pytest.raises(BadInput, match=r"engine: request d: .* does not fit into the memory in pass 32"):
         slotstep.run(scenario(engine, requests))
 
 
