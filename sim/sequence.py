@@ -112,7 +112,8 @@ class HeldPages:
     reserved  pages, under an admission rule that reserves them
     table     its pages that are in the prefix cache, and `keys` the keys of its prompt's (`sim.memory.prefix`)
     content   its tokens (`sim.memory.content`); None: not made yet
-    node      the end of its path in the radix cache, and `in_tree` the tokens of the path (`sim.memory.radix`)
+    node      the end of its path in the radix cache (`sim.memory.radix`)
+    in_tree   tokens found for it, or published by it (`sim.memory.radix`, `sim.memory.prefix`)
     counted   tokens of the radix cache that count it among their hits (`sim.memory.radix`)
     """
 

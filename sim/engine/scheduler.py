@@ -58,12 +58,12 @@ class Scheduler:
         A plan may also end empty because the only sequence it could serve was preempted (`preempted`): plan again.
         """
         state = self.state
+        if state.filled:
+            state.keep_filled()
         if state.leaving.finished or state.leaving.riding:
             self.evict_finished(now)
         if state.leaving.abandoned:
             self.evict_abandoned(now)
-        if state.filled:
-            state.keep_filled()
         batch = Batch(now, self.config.token_budget)
         self.continue_running(batch)
         if state.waiting.count and not batch.preempted:

@@ -58,8 +58,12 @@ class PrefixPool(PagePool):
 
     def find(self, seq: Sequence) -> list[Page]:
         """The cached pages of the longest prefix of a sequence, leaving at least one token to compute."""
+        return self.prefix(seq, seq.known - 1)
+
+    def prefix(self, seq: Sequence, most: int) -> list[Page]:
+        """The cached pages of the longest prefix of the first `most` tokens of a sequence."""
         found = []
-        for key in self.keys(seq, (seq.known - 1) // self.page_size):
+        for key in self.keys(seq, most // self.page_size):
             pages = self.known.get(key)
             if not pages:
                 break
@@ -72,12 +76,7 @@ class PrefixPool(PagePool):
 
     def look_up(self, seq: Sequence, most: int) -> tuple[None, int]:
         """(no place, tokens found) of the first `most` tokens of a sequence."""
-        found = 0
-        for key in self.keys(seq, most // self.page_size):
-            if not self.known.get(key):
-                break
-            found += self.page_size
-        return None, found
+        return None, len(self.prefix(seq, most)) * self.page_size
 
     def claim(self, seq: Sequence, found: list[Page]) -> None:
         """Have a sequence hold the pages that `find` returned."""
@@ -129,6 +128,39 @@ class PrefixPool(PagePool):
         if not at_stake:
             return self.free
         return self.free - len(self.idle) + next(place for place, page in enumerate(self.idle) if page in at_stake)
+
+    # ------------------------------------------------------------------ in tokens, for passes of one kind
+
+    @property
+    def protected(self) -> int:
+        """Cached tokens that sequences hold."""
+        return (sum(map(len, self.known.values())) - len(self.idle)) * self.page_size
+
+    def match(self, seq: Sequence, most: int) -> int:
+        """Look up the first `most` tokens of a sequence to be pinned; returns the tokens found, whole pages."""
+        seq.pages.in_tree = len(self.prefix(seq, most)) * self.page_size
+        return seq.pages.in_tree
+
+    def pin(self, seq: Sequence) -> None:
+        """Hold what `match` found."""
+        self.claim(seq, self.prefix(seq, seq.pages.in_tree))
+
+    def unpin(self, seq: Sequence) -> None:
+        """Hold what `match` found no longer."""
+        self.give_back(seq, len(seq.pages.table))
+
+    def make_room(self, tokens: int) -> int:
+        """Evict the least recently used until `tokens` are available, or none is left; returns the tokens evicted."""
+        before = len(self.idle)
+        while self.idle and self.avail < tokens:
+            self.forget(next(iter(self.idle)))
+        return (before - len(self.idle)) * self.page_size
+
+    def publish(self, seq: Sequence, tokens: int) -> None:
+        """Enter the whole pages of the first `tokens` tokens, all computed, into the cache."""
+        self.keep(seq, tokens // self.page_size)
+
+    # ------------------------------------------------------------------ what leaves the cache
 
     def forget(self, page: Page) -> None:
         """Evict a page that no sequence holds."""

@@ -269,7 +269,7 @@ class Engine(Section):
         for key in ("model", "positions", "warm") if self.radix is not None else ():
             if getattr(self, key) is not None:
                 raise ValueError(
-                    f"{key} needs a prefix cache of blocks; found radix, whose content no other run finds"
+                    f"{key} needs a prefix cache of blocks; found radix, which no other run reads"
                 )
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_stories import run
+from watched_pools import WATCHED
 
 from policies.registry import build, victim
 from sim.accounting.frames import steps_frame
@@ -20,52 +21,6 @@ from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
 from sim.policy.base import Optimistic, Policy
 from sim.request import Request
-
-
-class Watched(PrefixPool):
-    """A pool that knows whose pages are whose, and lets nobody claim another tenant's."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.owners = {}
-        self.claimed = 0
-
-    def keep(self, seq, full):
-        before = len(seq.pages.table)
-        super().keep(seq, full)
-        for page in seq.pages.table[before:]:
-            self.owners[page] = seq.request.tenant
-
-    def claim(self, seq, found):
-        assert {self.owners[page] for page in found} <= {seq.request.tenant}
-        self.claimed += len(found)
-        super().claim(seq, found)
-
-
-class WatchedRadix(RadixPool):
-    """A pool with a radix cache that knows which tenant has published which prefix."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.published = set()
-        self.claimed = 0
-
-    def prefix(self, seq, tokens):
-        content = seq.request.tokens or ()
-        own = tuple((seq.index, place) for place in range(len(content), tokens))
-        return seq.request.tenant, content[:tokens] + own
-
-    def publish(self, seq, tokens):
-        super().publish(seq, tokens)
-        self.published.update(self.prefix(seq, end) for end in range(tokens + 1))
-
-    def claim(self, seq, found):
-        assert self.prefix(seq, len(found) * self.page_size) in self.published
-        self.claimed += len(found)
-        super().claim(seq, found)
-
-
-WATCHED = {PrefixPool: Watched, RadixPool: WatchedRadix}
 
 
 @dataclass

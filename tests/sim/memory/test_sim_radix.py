@@ -4,44 +4,14 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
-from hypothesis import strategies as st
 from naive_radix import NaiveRadix
+from radix_stories import sequence, serve, stories
 
-from sim.memory.eviction import RANKS
+from sim.memory.pool import PagePool
+from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
 from sim.request import Request
 from sim.sequence import Sequence
-
-OWN = 10**6
-
-
-def sequence(index, tokens, answer=(), tenant="a", **more):
-    """A request with these tokens; `answer`: those that it will generate, as far as they are known."""
-    request = Request(
-        str(index),
-        0,
-        len(tokens),
-        max(1, len(answer)),
-        tenant,
-        100,
-        tokens=(*tokens, *answer),
-        spoken=len(answer),
-        **more,
-    )
-    return Sequence(request, index)
-
-
-def serve(pool, seq, computed=None):
-    """Compute a sequence's first tokens, all known ones by default, and leave: what it has found."""
-    found = pool.match(seq, seq.known - 1)
-    pool.pin(seq)
-    computed = seq.known if computed is None else computed
-    pages = pool.pages_for(computed)
-    pool.make_room(pages * pool.page_size - found)
-    pool.take(pages - found // pool.page_size)
-    pool.publish(seq, computed)
-    pool.give_back(seq, pages)
-    return found
 
 
 def test_what_one_request_leaves_the_next_one_finds():
@@ -198,24 +168,6 @@ def test_an_unknown_setting_is_refused(share, eviction):
         RadixPool(1, 1, share, eviction)
 
 
-@st.composite
-def stories(draw):
-    """A pool, sequences that often begin alike, and what happens to them."""
-    page = draw(st.sampled_from([1, 1, 2, 4]))
-    sequences = []
-    for index in range(draw(st.integers(1, 6))):
-        same = draw(st.integers(0, 12))
-        more = draw(st.lists(st.integers(1, 3), max_size=6))
-        answer = [50 + index, 51 + index, 52 + index, 1][: draw(st.integers(0, 4))]
-        tokens = [*range(1, same + 1), *more] or [1]
-        sequences.append(sequence(index, tokens, answer, priority=draw(st.integers(0, 2))))
-    actions = st.sampled_from(
-        ["start", "start", "compute", "compute", "compute", "finish", "finish", "drop", "touch", "evict"]
-    )
-    happens = draw(st.lists(st.tuples(actions, st.sampled_from(sequences), st.integers(1, 9)), max_size=60))
-    return page, draw(st.integers(4, 16)), draw(st.sampled_from(list(RANKS))), happens
-
-
 @given(stories())
 def test_the_same_as_without_an_index(story):
     """Every count, every look-up and every eviction is that of the naive tree."""
@@ -288,3 +240,39 @@ def test_how_long_a_found_prefix_lasts(story):
             taken += 1
         assert taken == lasts + 1
         return
+
+
+@pytest.mark.parametrize("kind", [PagePool, PrefixPool, RadixPool])
+@given(stories())
+def test_every_token_of_the_memory_is_in_one_place(kind, story):
+    """Free, cached and idle, cached and held, or a sequence's own: the same interface for every pool."""
+    page, pages, _, happens = story
+    pool, computed, inside = kind(pages, page), {}, {}
+    for action, seq, amount in happens:
+        running = seq.index in computed
+        if action == "start" and not running:
+            computed[seq.index] = inside[seq.index] = pool.match(seq, seq.known - 1)
+            pool.pin(seq)
+        elif action == "compute" and running:
+            seq.known += computed[seq.index] == seq.known
+            to = min(computed[seq.index] + amount, seq.known)
+            needed = pool.pages_for(to) - pool.pages_for(computed[seq.index])
+            pool.make_room(needed * page)
+            if pool.avail >= needed * page:
+                pool.take(needed)
+                pool.publish(seq, to)
+                computed[seq.index] = to
+                inside[seq.index] = 0 if kind is PagePool else to // page * page
+        elif action in ("finish", "drop") and running:
+            pool.give_back(seq, pool.pages_for(computed.pop(seq.index)))
+        elif action == "evict":
+            before = pool.avail
+            assert pool.make_room(pool.avail + amount) == pool.avail - before
+        held = sum(pool.pages_for(done) * page - inside[index] for index, done in computed.items())
+        assert pool.avail + pool.evictable + pool.protected + held == pages * page
+        assert min(pool.avail, pool.evictable, pool.protected) >= 0
+    event(f"found: {any(inside.values())}")
+    for seq in {seq.index: seq for _, seq, _ in happens}.values():
+        if seq.index in computed:
+            pool.give_back(seq, pool.pages_for(computed[seq.index]))
+    pool.check()

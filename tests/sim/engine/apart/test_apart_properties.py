@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from watched_pools import WatchedBlocks, WatchedRadix
 
 from policies.registry import build
 from sim.accounting.frames import requests_frame, steps_frame
@@ -16,11 +17,14 @@ from sim.cost.forms import Affine, Roofline, StepCost, Unit
 from sim.engine.apart.admission import OutOfMemoryError
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
+from sim.memory.eviction import RANKS
 from sim.memory.pool import PagePool
-from sim.memory.radix import RadixPool
 from sim.policy.base import Optimistic, Policy
 from sim.request import Patience, Request
 from sim.service.cluster import simulate
+
+POLICIES = ("fcfs", "priority", "sjf", "random", "vtc")
+POLICIES += ("requeue", "lof", "lpm", "dfs_weight", "prefill_hrrn", "shortest_prefill_first", "shuffle")
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,15 @@ class Scenario:
     policy: str
     cost: StepCost
 
-    def run(self, macro=True):
-        pool = PagePool(self.pages, self.page_size)
-        if self.cache:
-            pool = RadixPool(self.pages, self.page_size, "all", eviction=self.cache)
+    def pool(self):
+        if not self.cache:
+            return PagePool(self.pages, self.page_size)
+        if self.cache == "blocks":
+            return WatchedBlocks(self.pages, self.page_size, "tenant")
+        return WatchedRadix(self.pages, self.page_size, "tenant", eviction=self.cache)
+
+    def run(self, macro=True, pool=None):
+        pool = pool or self.pool()
         policy = Policy(build(self.policy, {}, seed=7), Optimistic())
         return simulate(self.requests, ApartScheduler(policy, pool, self.config), self.cost, macro)
 
@@ -93,7 +102,15 @@ def scenarios(draw):
         priority = draw(st.integers(0, 3))
         requests.append(
             Request(
-                str(place), now, prompt, output, "a", limit, priority, tokens, patience=Patience(ignore_eos=fixed)
+                str(place),
+                now,
+                prompt,
+                output,
+                draw(st.sampled_from("aab")),
+                limit,
+                priority,
+                tokens,
+                patience=Patience(ignore_eos=fixed),
             )
         )
     size = draw(st.sampled_from([1, 2, 4, 16]))
@@ -104,16 +121,16 @@ def scenarios(draw):
         draw(configs(size)),
         longest + spare + 2,
         size,
-        draw(st.sampled_from(["", "", "lru", "lru", "lfu", "mru", "priority"])),
-        draw(st.sampled_from(["fcfs", "fcfs", "priority", "sjf", "random"])),
+        draw(st.sampled_from(["", "", "blocks", *RANKS])),
+        draw(st.sampled_from(POLICIES)),
         draw(costs),
     )
 
 
-def ran(scenario, macro=True):
+def ran(scenario, macro=True, pool=None):
     """The log, unless the engine dies as its model does."""
     try:
-        return scenario.run(macro)
+        return scenario.run(macro, pool)
     except OutOfMemoryError:
         assume(False)
 
@@ -128,6 +145,7 @@ def same(left, right):
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = ran(scenario), ran(scenario, macro=False)
+    event(f"{scenario.policy}, cache {scenario.cache or 'off'}")
     event(f"longer runs: {len(fast.run_table()['steps']) < fast.steps}")
     assert fast.events == slow.events
     assert fast.chunks == slow.chunks
@@ -201,3 +219,14 @@ def test_gaps_between_tokens_are_those_of_the_steps_that_bring_them(scenario):
         assert record.ended_ns == given_at[-1]
         if len(given_at) > 1:
             assert record.max_itl_s == pytest.approx(np.diff(given_at).max() / 1e9)
+
+
+@given(scenarios())
+def test_no_tenant_ever_finds_what_another_has_left(scenario):
+    assume(scenario.cache)
+    pool = scenario.pool()
+    log = ran(scenario, pool=pool)
+    found = summary(log)["tokens"]["cached"]
+    event(f"found: {found > 0}")
+    assert pool.claimed * scenario.page_size >= found
+    pool.check()
