@@ -6,8 +6,9 @@ from array import array
 
 from sim.cost.shape import Shape
 from sim.log.events import NO_DEMAND
+from sim.memory.pool import Found
 from sim.request import Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 NO_GROWTH = array("q", [0])
 
@@ -95,7 +96,7 @@ class Batch(Shape):
         self.served: dict[int, int] | None = None
         self.preempted = self.refused = False
         self.reason = NO_DEMAND
-        self.found: list[Page] | None = None
+        self.found: Found | None = None
         self.yields: list[tuple[Sequence, int]] = []
         self.ends: list[Sequence] = []
         self.tokens = 0
