@@ -14,7 +14,8 @@ from policies.base.entry import Entry, Option
 from policies.base.option_values import duration
 from policies.base.wrapper import Wrapper
 from sim.policy.base import Order, Rank, RankedOrder
-from sim.request import SECOND, Nanoseconds, Sequence
+from sim.request import SECOND, Nanoseconds
+from sim.sequence import Sequence
 
 
 class Aged(RankedOrder):

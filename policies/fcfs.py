@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from policies.base.entry import Entry
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class FirstComeFirstServed(Order):

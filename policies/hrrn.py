@@ -21,7 +21,8 @@ from policies.predictors.base import Exact, Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 PARTS = 1000
 """Predictions are whole multiples of 1/PARTS of a token, at least one."""

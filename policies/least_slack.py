@@ -16,7 +16,8 @@ from policies.edf import Deadlines
 from policies.predictors.base import Predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
-from sim.request import SECOND, Nanoseconds, Sequence
+from sim.request import SECOND, Nanoseconds
+from sim.sequence import Sequence
 
 
 class LeastSlack(PredictedOrder):

@@ -11,7 +11,7 @@ from policies.base.entry import Entry
 from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class LongestFirst(PredictedOrder):

@@ -12,7 +12,8 @@ from __future__ import annotations
 from policies.base.entry import Entry, Option
 from policies.base.option_values import duration, whole
 from sim.policy.base import Order, Rank, RankedOrder
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class LongestPrefix(RankedOrder):

@@ -15,7 +15,8 @@ from policies.base.entry import Entry, Option
 from policies.base.option_values import duration
 from policies.base.wrapper import Wrapper, sooner
 from sim.policy.base import Order
-from sim.request import SECOND, Nanoseconds, Sequence
+from sim.request import SECOND, Nanoseconds
+from sim.sequence import Sequence
 
 
 class MaxWait(Wrapper):

@@ -21,7 +21,8 @@ from policies.base.entry import Entry, Option
 from policies.base.option_values import flag, whole
 from policies.base.predicted_order import generated
 from sim.policy.base import Order, Rank, RankedOrder
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 @dataclass(frozen=True)

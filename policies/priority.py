@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from policies.base.entry import Entry
 from sim.policy.base import LeastUrgent, Order, Rank, RankedOrder, urgency
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class PriorityOrder(RankedOrder):

@@ -12,7 +12,7 @@ from random import Random
 
 from policies.base.entry import Entry
 from sim.policy.base import Order, Rank, RankedOrder
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class RandomOrder(RankedOrder):
@@ -24,7 +24,7 @@ class RandomOrder(RankedOrder):
 
     def rank(self, seq: Sequence) -> Rank:
         """A number from 0 to below 1."""
-        kind = f"random.{seq.sent}" if seq.sent else "random"
+        kind = f"random.{seq.target.leg.sent}" if seq.target.leg.sent else "random"
         return (Random(f"{self.seed}/{kind}/{seq.request.id}").random(),)
 
 

@@ -14,7 +14,8 @@ from policies.base.entry import Entry, Option
 from policies.base.limiting_wrapper import LimitingWrapper
 from policies.base.option_values import counts, whole
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class Reserved(LimitingWrapper):

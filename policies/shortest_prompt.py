@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from policies.base.entry import Entry
 from sim.policy.base import Order, Rank, RankedOrder
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class ShortestPrompt(RankedOrder):

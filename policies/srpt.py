@@ -19,7 +19,8 @@ from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predi
 from policies.predictors.base import Exact, Predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class ShortestRemaining(PredictedOrder):

@@ -16,7 +16,8 @@ from policies.base.entry import Entry, Option
 from policies.base.option_values import counts, duration, whole
 from policies.base.wrapper import Wrapper
 from sim.policy.base import Order
-from sim.request import SECOND, Nanoseconds, Sequence
+from sim.request import SECOND, Nanoseconds
+from sim.sequence import Sequence
 
 
 class TenantQuota(Wrapper):

@@ -22,7 +22,8 @@ from policies.predictors.base import Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
-from sim.request import SECOND, Nanoseconds, Sequence
+from sim.request import SECOND, Nanoseconds
+from sim.sequence import Sequence
 
 
 @dataclass

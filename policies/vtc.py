@@ -25,7 +25,8 @@ from policies.base.wrapper import Forwarding, sooner
 from policies.predictors.base import Predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class VirtualTokenCounter(Forwarding):

@@ -24,7 +24,8 @@ import pandas as pd
 import slotstep
 from benchmarks.fidelity.rows import Row, markdown
 from calibrate.profiles.profile import named
-from sim.cost.forms import Shape
+from sim.cost.forms import StepCost
+from sim.cost.shape import Shape
 
 SUITE = "closed loop, TensorRT-LLM on H100"
 PROFILE = "h100-llama-3.1-8b-trtllm"
@@ -39,8 +40,13 @@ def measured(data: Path, devices: int = 1) -> pd.DataFrame:
     return found[(found["system"] == "h100_sxm") & (found["tp_size"] == devices)].reset_index(drop=True)
 
 
-def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = SHIPPED) -> float:
-    """Mean TPOT, seconds, of clients that each send the next request when the last has ended."""
+def simulated(
+    prompt: int, output: int, clients: int, cost: Mapping[str, Any] = SHIPPED, price: StepCost | None = None
+) -> float:
+    """Mean TPOT, seconds, of clients that each send the next request when the last has ended.
+
+    `price` replaces the cost.
+    """
     request = {"prompt": prompt, "output": output}
     scenario = slotstep.parse(
         {
@@ -50,7 +56,7 @@ def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = 
             "cost": cost,
         }
     )
-    return float(slotstep.run(scenario).requests["tpot_s"].mean())
+    return float(slotstep.run(scenario, price=price).requests["tpot_s"].mean())
 
 
 def decode_alone(prompt: int, output: int, clients: int) -> float:

@@ -15,7 +15,7 @@ from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import from_shapes
 from calibrate.profiles.host_time import CURRENT
 from calibrate.profiles.profile import named
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 
 MODEL = "llama-3.1-8b"
 PROFILES = {

@@ -20,7 +20,7 @@ from calibrate.hardware.attained import Efficiency
 from calibrate.models.architecture import Architecture, dtype_bytes
 from calibrate.profiles.profile import Profile, profile
 from calibrate.profiles.shapes import all_reduces_ns
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
 Points = dict[str, list[float]]

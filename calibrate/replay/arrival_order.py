@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sim.policy.base import Rank, RankedOrder
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class ByArrival(RankedOrder):

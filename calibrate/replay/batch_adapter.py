@@ -14,7 +14,8 @@ from calibrate.decoder.engine.protocol import CannotRun, Engine, Handle, Outcome
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 
 
 class BatchAdapter(Generic[Handle]):

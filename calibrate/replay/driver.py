@@ -25,7 +25,8 @@ from calibrate.replay.host_timing import HostTiming
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import Nanoseconds, Request
+from sim.sequence import Sequence
 from sim.service.clients import Clients, set_limits
 from sim.service.event_order import ARRIVAL
 
@@ -137,7 +138,7 @@ class Driver:
         self.scheduler.commit(batch, ended)
         self.tell()
         if self.flying:
-            self.flying[0][0].start = ended
+            self.flying[0][0].row.begin(ended)
         self.must_plan = True
         self.timing.committed(perf_counter_ns() - began)
         if self.progress is not None:

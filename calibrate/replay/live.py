@@ -21,7 +21,8 @@ from calibrate.replay.host_timing import HostTiming
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import Nanoseconds, Request
+from sim.sequence import Sequence
 from sim.service.clients import Clients
 
 Pacing = Literal["wall", "cpu"]

@@ -17,7 +17,8 @@ import numpy as np
 from calibrate.arrays import Floats
 from sim.accounting.latencies import describe, request_latencies
 from sim.accounting.requests import RequestRecords
-from sim.cost.forms import Shape, StepCost
+from sim.cost.forms import StepCost
+from sim.cost.shape import Shape
 from sim.log.events import EventLog
 
 METRICS = ("ttft", "tpot", "e2e")

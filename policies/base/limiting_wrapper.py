@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 
 from policies.base.wrapper import Wrapper, sooner
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class LimitingWrapper(Wrapper):

@@ -7,7 +7,7 @@ from policies.predictors.base import Exact, Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import RankedOrder
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 OPTIONS = {"predict": Option("exact"), "error": Option(0)}
 

@@ -15,7 +15,7 @@ from math import lcm
 
 from policies.base.option_values import weight
 from sim.policy.base import Order
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
 from sim.policy.base import Order
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 class Forwarding(Order):

@@ -103,25 +103,33 @@ class Injected:
         return np.zeros(0, np.int64)
 
 
-class ClientView(Injected):
-    """The same where a service log says which entries belong to one request; in order of first sending.
+class Legs:
+    """The legs of a service log: arrays of shape (legs,) but for `attempts`.
 
-    leg_request, attempt, leg_replica, entry, last
-              arrays of shape (legs,): the request and its attempt, the replica, the place among the entries of all
-              logs, and whether the attempt was the last
-    attempts  how many attempts each request had
+    request   the number of the request, and `attempt` that of its attempt
+    replica   the replica that served the leg
+    entry     the place among the entries of all logs
+    last      whether the attempt was the last of its request
+    attempts  how many attempts each request had, of shape (requests,)
     """
+
+    def __init__(self, fleet: Sequence[RequestRecords], service_log: ServiceLog) -> None:
+        self.request, self.attempt, self.replica, index = service_log.table("legs").T
+        first = np.cumsum([0, *(len(records.log.requests) for records in fleet)])
+        self.entry = first[self.replica] + index
+        self.attempts = np.ones(len(service_log.requests), np.int64)
+        np.maximum.at(self.attempts, self.request, self.attempt + 1)
+        self.last = self.attempt + 1 == self.attempts[self.request]
+
+
+class ClientView(Injected):
+    """The same where a service log says which entries belong to one request; in order of first sending."""
 
     def __init__(self, fleet: Sequence[RequestRecords], service_log: ServiceLog) -> None:
         self.fleet = fleet
         self.service_log = service_log
         count = len(service_log.requests)
-        self.leg_request, self.attempt, self.leg_replica, index = service_log.table("legs").T
-        first = np.cumsum([0, *(len(records.log.requests) for records in fleet)])
-        self.entry = first[self.leg_replica] + index
-        self.attempts = np.ones(count, np.int64)
-        np.maximum.at(self.attempts, self.leg_request, self.attempt + 1)
-        self.last = self.attempt + 1 == self.attempts[self.leg_request]
+        self.legs = legs = Legs(fleet, service_log)
         self.queued = np.array(service_log.sent, np.int64)
         self.wanted = np.array([request.arrival for request in service_log.requests], np.int64)
         self.client_wait = self.queued - self.wanted
@@ -130,28 +138,33 @@ class ClientView(Injected):
         self.admitted = self.earliest("admitted")
         self.first_token = self.earliest("first_token")
         self.status[self.admitted != NEVER] = RUNNING
-        time, ended, kind, self.end_reason = service_log.table("ends").T
+        time, ended, kind, _ = service_log.table("ends").T
         self.ended[ended] = time
         self.status[ended] = np.array([STATUS.get(Kind(each), NEVER) for each in range(len(Kind))])[kind]
         self.finished = np.where(self.status == FINISHED, self.ended, NEVER)
-        self.tokens = self.sum("tokens", self.last)
-        self.preemptions = self.sum("preemptions", np.ones(len(self.last), bool))
+        self.tokens = self.sum("tokens", legs.last)
+        self.preemptions = self.sum("preemptions", np.ones(len(legs.last), bool))
         self.largest_gap = np.full(count, NEVER)
-        np.maximum.at(self.largest_gap, self.leg_request[self.last], self.all("largest_gap")[self.entry[self.last]])
+        np.maximum.at(self.largest_gap, legs.request[legs.last], self.all("largest_gap")[legs.entry[legs.last]])
         np.maximum.at(self.largest_gap, *self.breaks)
+
+    @property
+    def attempts(self) -> Integers:
+        """How many attempts each request had."""
+        return self.legs.attempts
 
     def earliest(self, name: str) -> Integers:
         """The first time something happened in the last attempt of each, NEVER if it did not."""
-        times = self.all(name)[self.entry]
-        chosen = self.last & (times != NEVER)
+        times = self.all(name)[self.legs.entry]
+        chosen = self.legs.last & (times != NEVER)
         found = np.full(len(self.service_log.requests), np.iinfo(np.int64).max)
-        np.minimum.at(found, self.leg_request[chosen], times[chosen])
+        np.minimum.at(found, self.legs.request[chosen], times[chosen])
         return np.where(found == np.iinfo(np.int64).max, NEVER, found)
 
     def sum(self, name: str, legs: Bools) -> Integers:
         """Counts of these legs added up for each request."""
         found = np.zeros(len(self.service_log.requests), np.int64)
-        np.add.at(found, self.leg_request[legs], self.all(name)[self.entry[legs]])
+        np.add.at(found, self.legs.request[legs], self.all(name)[self.legs.entry[legs]])
         return found
 
     @cached_property
@@ -172,16 +185,16 @@ class ClientView(Injected):
     def replica(self) -> Integers:
         """The replica that had it last, NEVER if none did."""
         found = np.full(len(self.service_log.requests), NEVER)
-        found[self.leg_request] = self.leg_replica
+        found[self.legs.request] = self.legs.replica
         return found
 
     @cached_property
     def breaks(self) -> tuple[Integers, Integers]:
         """Gaps between a token of one leg and the first of a later one of the same attempt: request, ns."""
-        first, latest = self.all("first_token")[self.entry], self.all("last_token")[self.entry]
-        chosen = np.flatnonzero(self.last & (first != NEVER))
-        chosen = chosen[np.argsort(self.leg_request[chosen], kind="stable")]
-        request = self.leg_request[chosen]
+        first, latest = self.all("first_token")[self.legs.entry], self.all("last_token")[self.legs.entry]
+        chosen = np.flatnonzero(self.legs.last & (first != NEVER))
+        chosen = chosen[np.argsort(self.legs.request[chosen], kind="stable")]
+        request = self.legs.request[chosen]
         same = request[1:] == request[:-1]
         return request[1:][same], (first[chosen][1:] - latest[chosen][:-1])[same]
 
@@ -202,7 +215,8 @@ class ClientView(Injected):
     def wasted_entries(self) -> Bools:
         """Entries of all logs whose work was wasted: of all attempts but the last, and of that if it failed."""
         wasted = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
-        wasted[self.entry] = ~self.last | np.isin(self.status[self.leg_request], (CANCELLED, TIMED_OUT, REJECTED))
+        lost = np.isin(self.status, (CANCELLED, TIMED_OUT, REJECTED))
+        wasted[self.legs.entry] = ~self.legs.last | lost[self.legs.request]
         return wasted
 
     def wasted(self, number: int) -> Bools:
@@ -220,7 +234,7 @@ class ClientView(Injected):
     def entries(self, chosen: Bools) -> list[Bools]:
         """The entries of each log that belong to the chosen requests."""
         mine = np.zeros(sum(len(records.log.requests) for records in self.fleet), bool)
-        mine[self.entry] = chosen[self.leg_request]
+        mine[self.legs.entry] = chosen[self.legs.request]
         return super().entries(mine)
 
     def pauses_between_legs(self, chosen: Bools) -> Integers:

@@ -58,25 +58,32 @@ def makespan(fleet: Sequence[RequestRecords]) -> int:
     return max(last, *(int(records.step_ends[-1]) for records in entered if len(records.step_ends))) - begins(fleet)
 
 
+def planned_by_step(records: RequestRecords) -> Integers:
+    """When each step was planned, ns, int64 of shape (steps,).
+
+    When it starts, or at depth 2 when the one before it does, but never before its batch.
+    """
+    log = records.log
+    runs = log.run_table()
+    starts = records.step_ends - log.step_durations()
+    if log.depth > 1:
+        starts = np.concatenate(([0], starts[:-1]))
+    planned: Integers = np.maximum(starts, np.repeat(runs["planned"], runs["steps"]))
+    return planned
+
+
 def waiting_by_step(records: RequestRecords) -> Integers:
     """How many sequences waited once each step had been planned, int64 of shape (steps,).
 
     Those that its plan left, and those that arrived since.
-    A step is planned when it starts, or at depth 2 when the one before it does, but never before its batch.
     """
-    log = records.log
-    runs = log.run_table()
-    steps = runs["steps"]
-    starts = records.step_ends - log.step_durations()
-    if log.depth > 1:
-        starts = np.concatenate(([0], starts[:-1]))
-    planned = np.maximum(starts, np.repeat(runs["planned"], steps))
+    runs = records.log.run_table()
     change = np.zeros(len(Kind), np.int64)
     change[Kind.QUEUED], change[Kind.DEQUEUED] = 1, -1
     came = np.concatenate(([0], np.cumsum(change[records.kind])))
     before = came[np.searchsorted(records.time, runs["planned"], side="right")]
-    present: Integers = came[np.searchsorted(records.time, planned, side="right")]
-    return present + np.repeat(runs["waiting"] - before, steps)
+    present: Integers = came[np.searchsorted(records.time, planned_by_step(records), side="right")]
+    return present + np.repeat(runs["waiting"] - before, runs["steps"])
 
 
 def slot_rows(
@@ -157,6 +164,7 @@ def stretches(
     redone  positions that it computed again because another engine lost them
     """
     computed, peak = 0, redone
+    cancel_tokens = request.patience.cancel_tokens
     for _, entered, left in stays:
         at = entered
         for first, end, start, tokens in worked:
@@ -167,7 +175,7 @@ def stretches(
             if start is None:
                 row = "decode"
                 computed += tokens
-            elif request.cancel_tokens and start >= request.prompt + request.cancel_tokens - 1:
+            elif cancel_tokens and start >= request.prompt + cancel_tokens - 1:
                 row = "held"
             else:
                 row = "recomputed" if start < peak else "prefill" if start < request.prompt else "decode"

@@ -213,3 +213,9 @@ def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
         result[here] = np.maximum(table[first[here]], table[end[here] - width])
         table, width = np.maximum(table[:-width], table[width:]), 2 * width
     return result
+
+
+def status_counts(status: Integers) -> dict[str, int]:
+    """How many requests were injected, and what became of them."""
+    counts = np.bincount(status, minlength=len(STATUSES))
+    return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist()[: len(STATUSES)], strict=True))

@@ -19,6 +19,8 @@ from typing import Protocol
 
 import numpy as np
 
+from sim.cost.shape import Shape
+from sim.cost.surface import BentLine
 from sim.request import Nanoseconds
 
 TOO_LONG = 2.0**63
@@ -27,53 +29,6 @@ SHORT_RUN = 16
 """Runs up to this long are faster in plain Python than in numpy; both give the same numbers."""
 
 RAMP = np.arange(256, dtype=np.float64)
-
-
-class Shape:
-    """The shape of a batch: all that its cost depends on.
-
-    decodes        sequences that compute exactly one new token (held ones are computed too and count)
-    context        cached positions the decoding sequences attend to, without the new ones
-    longest        the most that one of them attends to, if the cost depends on it
-    chunks         sequences that compute part of a prompt, or recompute
-    chunk_tokens   positions those compute
-    pieces         (start, positions) of each of those
-    double_work    2 x sum of n x (start + n / 2) over the chunks: attention pairs, doubled to stay whole
-    pages          pages in which the batch has tokens
-    copied         positions copied to splice sequences into a contiguous cache
-    swapped        positions moved between the device and the host, out and in
-    """
-
-    __slots__ = (
-        "chunk_tokens",
-        "chunks",
-        "context",
-        "copied",
-        "decodes",
-        "double_work",
-        "longest",
-        "pages",
-        "pieces",
-        "swapped",
-    )
-
-    def __init__(self) -> None:
-        self.decodes = self.context = self.longest = self.pages = 0
-        self.chunks = self.chunk_tokens = self.double_work = 0
-        self.copied = self.swapped = 0
-        self.pieces: list[tuple[int, int]] = []
-
-    @property
-    def excess(self) -> int:
-        """Positions that all decodes would read beyond `context` if each were as long as the longest."""
-        return self.decodes * self.longest - self.context
-
-    def add_chunk(self, start: int, tokens: int) -> None:
-        """Add a chunk of `tokens` positions that follow `start` computed ones."""
-        self.chunks += 1
-        self.pieces.append((start, tokens))
-        self.chunk_tokens += tokens
-        self.double_work += tokens * (2 * start + tokens)
 
 
 class StepCost(Protocol):
@@ -190,14 +145,26 @@ class Curve(ABC):
             return 0.0
         return self.per_tail_token * (shape.excess / shape.decodes)
 
+    def bend(self, shape: Shape) -> BentLine | None:
+        """What the mean context of the decodes adds besides, where it is no straight line; constant over a run."""
+        return None
+
     def step(self, shape: Shape) -> Nanoseconds:
         """The duration of one step, rounded half to even, at least 1 ns."""
         slope = self.slope(shape)
         fixed = self.fixed(shape)
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
+        exact = fixed + slope * shape.context + self.per_page * shape.pages
+        bend = self.bend(shape)
+        if bend is not None:
+            exact += bend((shape.context + self.ragged(shape)) / shape.decodes)
         least = self.least_with_prompt if shape.chunks else self.least
-        return max(least, round(fixed + slope * shape.context + self.per_page * shape.pages))
+        return max(least, round(exact))
+
+    def ragged(self, shape: Shape) -> float:
+        """Positions of the context that `raggedness` adds."""
+        return self.raggedness * shape.excess if self.raggedness else 0.0
 
     def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The durations of a run of decode steps: `step` of each, at once."""
@@ -205,16 +172,23 @@ class Curve(ABC):
         least = self.least_with_prompt if shape.chunks else self.least
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
-        first, grows = shape.context, shape.decodes
-        if steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
+        first, grows, bend = shape.context, shape.decodes, self.bend(shape)
+        if bend is not None and steps <= SHORT_RUN and fixed >= least and not self.per_page:
+            more = self.ragged(shape)
+            contexts = range(first, first + steps * grows, grows)
+            return array("q", [round(fixed + slope * c + bend((c + more) / grows)) for c in contexts])
+        if bend is None and steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
             return array("q", [round(fixed + slope * c) for c in range(first, first + steps * grows, grows)])
         exact = np.arange(steps, dtype=np.float64) if steps > len(RAMP) else RAMP[:steps]
         exact = exact * grows
         exact += first
+        bent = bend.over((exact + self.ragged(shape)) / grows) if bend is not None else None
         exact *= slope
         exact += fixed
         if self.per_page:
             exact += self.per_page * np.fromiter(accumulate(growth[1:], initial=shape.pages), np.float64, steps)
+        if bent is not None:
+            exact += bent
         np.rint(exact, out=exact)
         np.maximum(exact, least, out=exact)
         if exact[-1] >= TOO_LONG:

@@ -13,7 +13,8 @@ from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
 from sim.engine.state import EngineState
 from sim.log.events import ADMITTED, BLOCKED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
-from sim.request import Nanoseconds, Page, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Page, Sequence
 
 
 def admit_waiting(state: EngineState, batch: Batch) -> Reason:
@@ -25,16 +26,17 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
     step = state.decoders.step
     if not state.running:
         state.admission.idle(step)
-    elif step < state.closed_until:
+    elif step < state.admissions.closed_until:
         return LIMITED
+    most_active = state.config.most_active
     while state.waiting.count:
-        if len(state.running) >= state.most_active:
+        if len(state.running) >= most_active:
             if state.takes_slots and take_slot(state, batch, limit):
                 continue
-            return LIMITED if state.most_active < state.config.slots else NO_DEMAND
+            return LIMITED if most_active < state.config.slots else NO_DEMAND
         if not batch.budget:
             return NO_BUDGET
-        seq = state.order.head(batch.planned, step)
+        seq = state.waiting.order.head(batch.planned, step)
         if seq is None:
             return LIMITED
         obstacle = enter(state, seq, batch, limit)
@@ -59,13 +61,13 @@ def enter(
     config = state.config
     if not tokens or (tokens < wanted <= config.token_budget and not config.chunked):
         return NO_BUDGET
-    seq.behind = start + tokens < seq.known
+    state.expect(seq, start + tokens)
     if not has_memory_for(state, seq, found, start + tokens, victim, batch):
         batch.refused = True
         return BLOCKED if state.waiting.smallest_need() <= state.pool.free else NO_MEMORY
     batch.found = None
     if victim is not None:
-        batch.budget += preempt(state, victim, batch)
+        preempt(state, victim, batch)
     admit(state, seq, found, batch)
     state.give(batch, seq, tokens)
     return None
@@ -73,7 +75,7 @@ def enter(
 
 def take_slot(state: EngineState, batch: Batch, limit: int) -> bool:
     """Let the head of the queue take the slot of a victim that leaves for it: both happen, or neither."""
-    head = state.order.head(batch.planned, state.decoders.step)
+    head = state.waiting.order.head(batch.planned, state.decoders.step)
     if head is None or head.last_step >= state.log.steps:  # none, or displaced with a token in flight
         return False
     victim = displaced(state, head, batch.planned)
@@ -86,7 +88,7 @@ def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence 
     """The sequence to preempt for the head: the victim, if it is less urgent; or the choice of the order; or None."""
     step = state.decoders.step
     if not state.config.preempt_for_slot:
-        return state.order.displaced(head, state.running.values(), now, step)
+        return state.waiting.order.displaced(head, state.running.values(), now, step)
     victim = state.victim.choose(state.running, step)
     return None if victim.over or head.request.priority >= victim.request.priority else victim
 
@@ -101,16 +103,16 @@ def has_memory_for(
     """
     pool, admission = state.pool, state.admission
     needs = pool.pages_for(admission.positions(seq, computed))
-    free, to_come = pool.free, state.reach - state.computed
+    free, to_come = pool.free, state.totals.reach - state.totals.computed
     others: Collection[Sequence] = state.running.values()
     given_back: dict[Page, None] = {}
     if victim is not None:
         others = [other for other in others if other is not victim]
-        given_back = {page: None for page in victim.table if page.holders == 1}
-        has = state.decoders.computed(victim) if victim.decoding else victim.computed
-        to_come -= victim.most - has
-        held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages
-        free += held - len(victim.table) + len(given_back)
+        given_back = {page: None for page in victim.pages.table if page.holders == 1}
+        has = victim.positions(state.decoders.step)
+        to_come -= victim.target.most - has
+        held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages.reserved
+        free += held - len(victim.pages.table) + len(given_back)
     if found:
         needs -= sum(page.holders > 0 and page not in given_back for page in found)
     if not others:
@@ -123,48 +125,23 @@ def has_memory_for(
 def admit(state: EngineState, seq: Sequence, found: list[Page], batch: Batch) -> None:
     """Give a waiting sequence a slot and the pages found, and under a reserving rule all its pages."""
     assert seq.last_step < state.log.steps, "admitted with a token in flight"
-    state.waiting.pop(seq)
-    restore(state, seq, found)
-    if not state.on_demand:
-        seq.pages = seq.needs
-        state.pool.take(seq.pages)
-    step = state.decoders.step
-    state.reach += seq.most
-    seq.entered = step
-    seq.serial = state.admissions
-    state.admissions += 1
-    state.running[seq.serial] = state.catching_up[seq.serial] = seq
-    state.closed_until = step + state.config.admit_every
+    admissions, step = state.admissions, state.decoders.step
+    state.enter(seq, admissions.count, found, state.waiting.pop(seq))
+    admissions.count += 1
+    admissions.closed_until = step + state.config.admit_every
     if state.config.contiguous:
         batch.copied += splice(state, seq)
     state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
-    if state.order.counts_service:
-        state.order.admitted(seq, step)
-
-
-def restore(state: EngineState, seq: Sequence, found: list[Page]) -> None:
-    """Give an admitted sequence the positions that need no computing: cached, on the host, or sent along."""
-    pool = state.pool
-    if pool.use is not None and not seq.computed:
-        if seq.entered < 0:
-            pool.use.queried += seq.known
-        else:
-            pool.use.requeried += seq.known
-    if found:
-        pool.claim(seq, found)
-        seq.computed = len(found) * pool.page_size
-    elif seq.computed:
-        if seq.entered >= 0:
-            state.swapping += seq.computed
-        state.fill(pool.pages_for(seq.computed))
-    state.computed += seq.computed
+    if state.waiting.order.counts_service:
+        state.waiting.order.admitted(seq, step)
 
 
 def splice(state: EngineState, seq: Sequence) -> int:
     """Positions copied to bring a sequence into the contiguous cache: its prompt, or all when its rows grow."""
+    admissions, most = state.admissions, seq.target.most
     if len(state.running) == 1:
-        state.width = 0
-    if seq.most <= state.width:
+        admissions.width = 0
+    if most <= admissions.width:
         return seq.known
-    state.width = seq.most
-    return len(state.running) * state.width
+    admissions.width = most
+    return len(state.running) * most

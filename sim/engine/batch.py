@@ -1,20 +1,58 @@
-"""What one step computes (Batch): the decision of the scheduler, with all that the log and the cost use of it."""
+"""The plan of a step (Batch): what it computes and how long it holds; and the row of the log it becomes (Row)."""
 
 from __future__ import annotations
 
 from array import array
 
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.log.events import NO_DEMAND
-from sim.request import Nanoseconds, Page, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Page, Sequence
 
 NO_GROWTH = array("q", [0])
 
 
-class Batch(Shape):
-    """The work of one step, and for how many steps the same batch may repeat.
+class Row:
+    """What the log says of the next step of a batch to be committed (`sim.log.events.RUN`), and of how many like it.
 
-    planned    when it was planned, ns; `start`: when its next step to be committed starts, set by the driver
+    start   when it starts, ns
+    steps   how many steps of the batch count as planned; `done` of them are committed
+    decode  slots by what they do, and so on: the columns of that name; `pages` those held
+    """
+
+    __slots__ = (
+        "cached",
+        "context",
+        "decode",
+        "done",
+        "held",
+        "live",
+        "no_budget",
+        "padding",
+        "pages",
+        "prefill",
+        "recomputed",
+        "redone",
+        "start",
+        "steps",
+        "waiting",
+    )
+
+    def __init__(self, start: Nanoseconds) -> None:
+        self.start = start
+        self.steps = 1
+        self.done = self.prefill = self.recomputed = self.no_budget = self.redone = self.padding = 0
+        self.decode = self.held = self.waiting = self.context = self.live = self.pages = self.cached = 0
+
+    def begin(self, now: Nanoseconds) -> None:
+        """The next step to be committed starts now."""
+        self.start = now
+
+
+class Batch(Shape):
+    """The plan of a step. As a shape it is what the cost depends on.
+
+    planned    when it was planned, ns
     budget     tokens that may still be added
     work       (sequence, start, tokens) of all that do not simply decode; 0 tokens: no budget was left
     served     tokens by admission number, where the running sequences were served one by one
@@ -22,67 +60,58 @@ class Batch(Shape):
     reason     why the admission pass ended with sequences still waiting
     refused    whether it ended because memory was short or the admission rule refused
     found      cached pages of the sequence at which the admission pass ended
-    repeat     the plan must be made again after so many steps at the latest
-    until      time from which it must be made again, at the first step boundary (None: never)
-    growth     pages that each of the `repeat` steps begins to fill, in addition to those of the plan (0 first)
+    until      time from which the plan must be made again, at the first step boundary (None: never)
+    growth     pages that each of the steps for which it holds begins to fill, besides those of the plan (0 first)
     durations  of the steps to come, ns, where the driver has computed them
-    steps      how many of these steps count as planned; `done` of them are committed
     yields     (sequence, step of its token before) of those in `work` that get a token
     ends       sequences whose last token the last planned step brings
-
-    The rest is the row of the log (`sim.log.events.RUN`): slots by what they do, positions, pages.
+    tokens     positions that the step computes
+    row        what the log says of it
     """
 
     __slots__ = (
         "budget",
-        "cached",
-        "decode_rows",
-        "decoder_context",
-        "done",
         "durations",
         "ends",
         "found",
         "growth",
-        "held_pages",
-        "held_rows",
-        "idle_rows",
-        "live",
-        "padding",
         "planned",
         "preempted",
-        "prefill_rows",
         "reason",
-        "recomputed_rows",
-        "redone",
         "refused",
-        "repeat",
+        "row",
         "served",
-        "start",
-        "steps",
         "tokens",
         "until",
-        "waiting",
         "work",
         "yields",
     )
 
     def __init__(self, planned: Nanoseconds, budget: int) -> None:
         super().__init__()
-        self.planned = self.start = planned
+        self.planned = planned
         self.budget = budget
         self.work: list[tuple[Sequence, int, int]] = []
-        self.yields: list[tuple[Sequence, int]] = []
-        self.ends: list[Sequence] = []
+        self.served: dict[int, int] | None = None
         self.preempted = self.refused = False
         self.reason = NO_DEMAND
-        self.repeat = self.steps = 1
+        self.found: list[Page] | None = None
+        self.yields: list[tuple[Sequence, int]] = []
+        self.ends: list[Sequence] = []
+        self.tokens = 0
         self.until: Nanoseconds | None = None
         self.growth = self.durations = NO_GROWTH
-        self.served: dict[int, int] | None = None
-        self.found: list[Page] | None = None
-        self.decode_rows = self.prefill_rows = self.recomputed_rows = self.held_rows = self.idle_rows = 0
-        self.done = self.waiting = self.tokens = self.redone = self.padding = 0
-        self.decoder_context = self.live = self.held_pages = self.cached = 0
+        self.row = Row(planned)
+
+    @property
+    def repeat(self) -> int:
+        """For how many steps the plan holds: it must be made again after these at the latest."""
+        return len(self.growth)
+
+    def add(self, seq: Sequence, start: int, tokens: int) -> None:
+        """The step computes `tokens` positions of a sequence after `start`."""
+        self.work.append((seq, start, tokens))
+        self.budget -= tokens
 
     def tokens_of(self, seq: Sequence) -> int:
         """Positions that the step computes of a running sequence."""
@@ -91,8 +120,9 @@ class Batch(Shape):
         return sum(tokens for other, _, tokens in self.work if other is seq)
 
     def withdraw(self, seq: Sequence) -> int:
-        """Take a sequence out of the step; returns the positions that the step would have computed of it."""
+        """Take a sequence out of the step; returns its positions of this step, which return to the budget."""
         tokens = self.tokens_of(seq)
+        self.budget += tokens
         if seq.decoding:
             if self.served is not None:
                 self.served.pop(seq.serial, None)
@@ -102,55 +132,56 @@ class Batch(Shape):
 
     def count(self, seq: Sequence, start: int, tokens: int) -> None:
         """Count one entry of `work` in the shape and, unless the sequence is over, in one row of the ledger."""
+        row = self.row
         if not tokens:
-            self.idle_rows += not seq.over
+            row.no_budget += not seq.over
             return
         self.tokens += tokens
         again = seq.peak - start
         if seq.over:
             pass
         elif again > 0:
-            self.recomputed_rows += 1
-            self.redone += min(again, tokens)
+            row.recomputed += 1
+            row.redone += min(again, tokens)
         elif start < seq.request.prompt:
-            self.prefill_rows += 1
+            row.prefill += 1
         else:
-            self.decode_rows += 1
+            row.decode += 1
         if again > 0 or start < seq.request.prompt:
             self.add_chunk(start, tokens)
         else:
-            self.decodes += 1
-            self.context += start
-            self.longest = max(self.longest, start)
+            self.add_decode(start)
 
-    def row(self, steps: int) -> tuple[int, ...]:
+    def row_of(self, steps: int) -> tuple[int, ...]:
         """The row of the log for the next `steps` steps to be committed."""
+        row = self.row
         return (
             self.planned,
-            self.start,
+            row.start,
             steps,
-            self.decode_rows,
-            self.prefill_rows,
-            self.recomputed_rows,
-            self.held_rows,
-            self.idle_rows,
-            self.waiting,
+            row.decode,
+            row.prefill,
+            row.recomputed,
+            row.held,
+            row.no_budget,
+            row.waiting,
             self.reason,
             self.tokens,
-            self.redone,
-            self.padding,
-            self.decoder_context,
-            self.live,
+            row.redone,
+            row.padding,
+            row.context,
+            row.live,
             self.pages,
-            self.held_pages,
-            self.cached,
+            row.pages,
+            row.cached,
         )
 
     def pass_over(self, steps: int, on_demand: bool) -> None:
         """Advance the row of the log past `steps` committed steps, to the next one."""
-        grown = sum(self.growth[self.done - steps + 1 : self.done + 1])
-        self.decoder_context += self.decode_rows * steps
-        self.live += self.tokens * steps
-        self.pages += grown
+        row = self.row
+        grown = sum(self.growth[row.done - steps + 1 : row.done + 1])
+        row.context += row.decode * steps
+        row.live += self.tokens * steps
+        self.add_pages(grown)
         if on_demand:
-            self.held_pages += grown
+            row.pages += grown

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
+from sim.request import NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,26 @@ class EngineConfig:
             raise ValueError(f"depth is {self.depth}; expected 1 or 2")
         if self.depth == 2 and self.evict == "after":
             raise ValueError("depth 2 needs evict 'before': it finds a finished sequence late enough")
+
+    @cached_property
+    def evict_late(self) -> bool:
+        """Whether a finished sequence takes part in one step more."""
+        return self.evict == "after"
+
+    @cached_property
+    def harvest_late(self) -> bool:
+        """Whether a token is collected one step late."""
+        return self.harvest == "next"
+
+    @cached_property
+    def most_active(self) -> int:
+        """Most sequences running at once."""
+        return self.slots if self.max_active is None else min(self.slots, self.max_active)
+
+    @cached_property
+    def longest(self) -> int:
+        """Positions of the longest sequence, prompt and output."""
+        return NO_LIMIT if self.max_model_len is None else self.max_model_len
 
     def check_fits(self, policy: Policy, pool: PagePool) -> None:
         """Raise ValueError for a policy or a page pool that these settings exclude."""

@@ -1,8 +1,8 @@
 """The sequences that decode one token in every step: their progress is one counter.
 
-The computed positions of a decoder are the step counter plus its own constant `base`, so that a step touches no
-sequence. The next to reach its goal is the top of a heap, and so is the longest, where a cost depends on it. The
-pages that a step needs are counted by phase (position modulo page size). Steps count from their plan on.
+The computed positions of a decoder are the step counter plus a constant of its own (`base_of`), so that a step
+touches no sequence. The next to reach its goal is the top of a heap, and so is the longest, where a cost depends on
+it. The pages that a step needs are counted by phase (position modulo page size). Steps count from their plan on.
 """
 
 from __future__ import annotations
@@ -10,49 +10,42 @@ from __future__ import annotations
 from array import array
 from heapq import heapify, heappop, heappush
 
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class Decoders:
     """All decoders of one engine."""
 
-    __slots__ = ("bases", "context", "count", "finishing", "page_size", "pages_needed", "step", "watched")
+    __slots__ = ("bases", "context", "count", "finishing", "latest", "page_size", "pages_needed", "step", "watched")
 
     def __init__(self, page_size: int) -> None:
         self.page_size = page_size
         self.step = 0  # steps planned so far
         self.count = 0
         self.context = 0  # computed positions of all
+        self.latest = -1  # highest admission number that has had a token; later ones can only be prefilling
         self.pages_needed = array("q", [0]) * page_size  # how many need a page, by step modulo page size
         self.finishing: list[tuple[int, int, Sequence]] = []  # heap by finishing step; some may have left
         self.watched = False
         self.bases: list[tuple[int, int, Sequence]] = []  # heap, the longest first, if watched; some may have left
 
-    def computed(self, seq: Sequence) -> int:
-        """Positions that a decoder has computed."""
-        return self.step + seq.base
-
     def join(self, seq: Sequence) -> None:
         """Add a sequence: from the next step on it computes one token a step, until it reaches its goal."""
-        seq.decoding = True
-        seq.base = seq.computed - self.step
-        seq.joined = self.step
+        seq.join()
+        base = seq.computed - self.step
         self.count += 1
         self.context += seq.computed
-        self.pages_needed[-seq.base % self.page_size] += 1
-        heappush(self.finishing, (seq.goal - seq.base, seq.serial, seq))
+        self.pages_needed[-base % self.page_size] += 1
+        heappush(self.finishing, (seq.target.goal - base, seq.serial, seq))
         if self.watched:
             self.watch_one(seq)
 
     def leave(self, seq: Sequence) -> None:
         """Remove a sequence; its progress is stored in it again."""
-        seq.decoding = False
-        seq.computed = self.step + seq.base
-        seq.known = seq.computed + 1
-        seq.last_step = self.step - 1
+        seq.leave(self.step)
         self.count -= 1
         self.context -= seq.computed
-        self.pages_needed[-seq.base % self.page_size] -= 1
+        self.pages_needed[(self.step - seq.computed) % self.page_size] -= 1
 
     def advance(self, steps: int) -> None:
         """Count `steps` steps, in each of which every decoder computes a token."""
@@ -63,7 +56,7 @@ class Decoders:
         """The step count at which the next decoder reaches its goal; there is at least one decoder."""
         while True:
             finish, serial, seq = self.finishing[0]
-            if seq.decoding and seq.serial == serial and seq.goal - seq.base == finish:
+            if seq.decoding and seq.serial == serial and seq.target.goal + seq.joined - seq.computed == finish:
                 return finish
             heappop(self.finishing)
 
@@ -74,7 +67,7 @@ class Decoders:
 
     def watch_one(self, seq: Sequence) -> None:
         """Enter a decoder by its length; entries of those that have left are dropped once they are the most."""
-        heappush(self.bases, (-seq.base, seq.serial, seq))
+        heappush(self.bases, (-base_of(seq), seq.serial, seq))
         if len(self.bases) > 2 * self.count + 64:
             self.bases = [entry for entry in self.bases if present(entry)]
             heapify(self.bases)
@@ -133,7 +126,12 @@ class Decoders:
         assert not any(self.pages_needed), "a page is expected that no decoder needs"
 
 
+def base_of(seq: Sequence) -> int:
+    """The computed positions of a decoder less the step counter."""
+    return seq.computed - seq.joined
+
+
 def present(entry: tuple[int, int, Sequence]) -> bool:
     """Whether the decoder of an entry of `bases` still decodes from there."""
     base, serial, seq = entry
-    return seq.decoding and seq.serial == serial and seq.base == -base
+    return seq.decoding and seq.serial == serial and base_of(seq) == -base

@@ -46,12 +46,12 @@ def all_can_be_served(state: EngineState, pages: int, budget: int, limit: int) -
     """Whether neither pages nor budget make the order of the running sequences matter.
 
     The decoders need `pages` and leave `budget`. A sequence may be cut short if it was admitted after all
-    decoders (`latest_past_prefill`): then the pass in order, too, serves all decoders before it.
+    decoders (`Decoders.latest`): then the pass in order, too, serves all decoders before it.
     """
     for serial, seq in state.catching_up.items():
         wanted = min(seq.known - seq.computed, limit)
         tokens = min(wanted, budget)
-        if tokens < wanted and serial <= state.latest_past_prefill:
+        if tokens < wanted and serial <= state.decoders.latest:
             return False
         budget -= tokens
         pages += state.growth(seq, tokens)
@@ -64,21 +64,21 @@ def measure(state: EngineState, batch: Batch) -> None:
     Equal to counting every sequence: the decoders' number, context and longest are kept up to date as they join,
     advance and leave; those in `work` are counted one by one.
     """
-    decoders, pool = state.decoders, state.pool
-    batch.decodes = batch.decode_rows = batch.tokens = decoders.count
-    batch.context = batch.decoder_context = decoders.context
+    decoders, pool, totals, row = state.decoders, state.pool, state.totals, batch.row
+    batch.decodes = row.decode = batch.tokens = decoders.count
+    batch.context = row.context = decoders.context
     if decoders.watched:
         batch.longest = decoders.longest()
     for seq, start, tokens in batch.work:
         batch.count(seq, start, tokens)
-    if state.swapping and batch.tokens:
-        batch.swapped, state.swapping = state.swapping, 0
-    batch.held_rows = state.over
-    batch.waiting = state.waiting.count
-    batch.live = state.computed + batch.tokens - pool.shared
-    batch.held_pages = pool.pages - pool.free
-    batch.pages = batch.held_pages if state.on_demand else state.touched
-    batch.cached = pool.cached
+    if totals.swapping and batch.tokens:
+        batch.swapped = state.swapped()
+    row.held = totals.over
+    row.waiting = state.waiting.count
+    row.live = totals.computed + batch.tokens - pool.shared
+    row.pages = pool.pages - pool.free
+    row.cached = pool.cached
+    batch.pages = row.pages if state.on_demand else totals.touched
 
 
 def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
@@ -90,14 +90,14 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     """
     decoders = state.decoders
     count, step = decoders.count, decoders.step
-    if batch.preempted or batch.tokens != count or not count or (state.over and not closed):
+    if batch.preempted or batch.tokens != count or not count or (state.totals.over and not closed):
         return
     repeat = min(decoders.next_finish() - step, LONGEST_RUN)
     if batch.refused:
         steps = state.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
-    if batch.reason is LIMITED and step < state.closed_until:
-        repeat = min(repeat, state.closed_until - step)
+    if batch.reason is LIMITED and step < state.admissions.closed_until:
+        repeat = min(repeat, state.admissions.closed_until - step)
     if state.on_demand and repeat > 1:
         spare = state.pool.free
         if batch.reason is BLOCKED:
@@ -106,9 +106,8 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
             spare = min(spare, state.pool.takes_until_lost(batch.found))
         repeat = 1 + decoders.steps_within(spare, repeat - 1)
     if batch.reason is not NO_DEMAND or (state.takes_slots and state.waiting.count):
-        batch.until, steps = state.order.next_change(batch.planned, step)
+        batch.until, steps = state.waiting.order.next_change(batch.planned, step)
         if steps is not None:
             repeat = min(repeat, steps)
     if repeat > 1:
-        batch.repeat = repeat
         batch.growth = NO_GROWTH + decoders.pages_ahead(repeat - 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sim.engine.batch import Batch
 from sim.engine.state import EngineState
 from sim.log.events import PREEMPTED
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
-    """Free the victim's slot and pages; returns the tokens that the step no longer computes for it.
+    """Free the victim's slot and pages; returns its tokens of this step, which are back in the budget.
 
     It is recomputed or swapped out. One that is over waits only for its last token, or, with late eviction, leaves.
     """
@@ -19,18 +19,16 @@ def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
     if victim.decoding:
         state.stop_decoding(victim)
     state.leave(victim, victim.computed + tokens)
-    if victim.over and state.evict_late:
-        state.riding.remove(victim)
+    if victim.over and state.config.evict_late:
+        state.leaving.riding.remove(victim)
         state.release(victim, now)
         return tokens
     stay = ((seq.generated(step), seq.request.max_output) for seq in state.running.values())
     state.admission.retracted(stay, step)
-    victim.peak = max(victim.peak, victim.computed)
     swap = state.config.swap
-    state.log.event(now, PREEMPTED, victim.index, 0 if victim.over or swap else victim.computed)
+    lost = victim.lose(kept=swap)
     if swap:
-        state.swapping += victim.computed
-    else:
-        victim.computed = 0
+        state.swap_out(lost)
+    state.log.event(now, PREEMPTED, victim.index, 0 if victim.over or swap else lost)
     state.waiting.push_back(victim, state.needs(victim), now, step)
     return tokens

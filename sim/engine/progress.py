@@ -9,48 +9,45 @@ from array import array
 
 from sim.engine.batch import NO_GROWTH, Batch
 from sim.engine.state import EngineState
-from sim.log.events import FIRST_TOKEN, LOST, RESUMED
-from sim.request import Nanoseconds, Sequence
+from sim.log.events import FIRST_TOKEN, RESUMED
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 
 def advance(state: EngineState, batch: Batch) -> None:
     """Count what a step that has just been planned will have computed."""
-    decoders = state.decoders
-    decoders.advance(1)
-    state.computed += batch.tokens
+    state.advance(batch.tokens, 1)
     for seq, _, tokens in batch.work:
-        seq.computed += tokens
-        if tokens and seq.computed == seq.known and not seq.over:
+        if seq.compute(tokens) and tokens and not seq.over:
             catch_up(state, seq, batch)
-    if decoders.some_due():
+    if state.decoders.some_due():
         end_due(state, batch)
 
 
 def proceed(state: EngineState, batch: Batch, steps: int) -> None:
     """Count `steps` more steps of the same batch, as far as its `repeat` allows."""
-    state.fill(sum(batch.growth[batch.steps : batch.steps + steps]))
-    batch.steps += steps
-    state.decoders.advance(steps)
-    state.computed += state.decoders.count * steps
+    row = batch.row
+    state.fill(sum(batch.growth[row.steps : row.steps + steps]))
+    row.steps += steps
+    state.advance(state.decoders.count, steps)
     if state.decoders.some_due():
         end_due(state, batch)
 
 
 def catch_up(state: EngineState, seq: Sequence, batch: Batch) -> None:
     """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
-    order, step = state.order, state.decoders.step
+    order, decoders = state.waiting.order, state.decoders
+    step = decoders.step
     del state.catching_up[seq.serial]
     batch.yields.append((seq, seq.last_step))
-    seq.joined = step
-    seq.last_step = step - 1
-    seq.known += 1
-    state.latest_past_prefill = max(state.latest_past_prefill, seq.serial)
+    seq.catch_up(step)
+    decoders.latest = max(decoders.latest, seq.serial)
     if order.counts_service:
         order.token(seq, step)
-    if seq.computed == seq.goal:
+    if seq.computed == seq.target.goal:
         end(state, seq, batch)
         return
-    state.decoders.join(seq)
+    decoders.join(seq)
     if order.counts_service:
         order.decoding(seq, step)
 
@@ -64,36 +61,35 @@ def end_due(state: EngineState, batch: Batch) -> None:
 
 def end(state: EngineState, seq: Sequence, batch: Batch) -> None:
     """Nothing is left to schedule for a sequence; its end comes with the commit."""
-    seq.over = True
-    state.over += 1
+    state.close(seq)
     batch.ends.append(seq)
-    if state.evict_late:
+    if state.config.evict_late:
         state.catching_up[seq.serial] = seq
 
 
 def commit(state: EngineState, batch: Batch, now: Nanoseconds, durations: array[Nanoseconds]) -> None:
     """The next `len(durations)` steps of the batch have run, the last of them ending now."""
-    steps = len(durations)
-    if batch.done + steps > batch.steps:
-        proceed(state, batch, batch.done + steps - batch.steps)
+    steps, row = len(durations), batch.row
+    if row.done + steps > row.steps:
+        proceed(state, batch, row.done + steps - row.steps)
     record(state, batch, durations)
-    batch.start = now
-    if batch.done == batch.steps and (batch.yields or batch.ends):
+    row.begin(now)
+    if row.done == row.steps and (batch.yields or batch.ends):
         harvest(state, batch, now)
 
 
 def record(state: EngineState, batch: Batch, durations: array[Nanoseconds]) -> None:
     """Log the steps that have run."""
-    steps, log = len(durations), state.log
+    steps, log, row = len(durations), state.log, batch.row
     for seq, start, tokens in batch.work:
         if tokens:
             log.chunk(seq.index, start, tokens)
     growth = batch.growth
     if steps < len(growth):
-        growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[batch.done + 1 : batch.done + steps]
-    log.run(batch.row(steps), durations, growth)
-    batch.done += steps
-    if batch.done < batch.steps:
+        growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[row.done + 1 : row.done + steps]
+    log.run(batch.row_of(steps), durations, growth)
+    row.done += steps
+    if row.done < row.steps:
         batch.pass_over(steps, state.on_demand)
 
 
@@ -101,7 +97,7 @@ def harvest(state: EngineState, batch: Batch, now: Nanoseconds) -> None:
     """The last planned step has brought its tokens and ends."""
     log = state.log
     for seq, before in batch.yields:
-        if seq.ended or (state.harvest_late and seq.over):
+        if seq.ended or (state.config.harvest_late and seq.over):
             continue
         if before < 0:
             log.event(now, FIRST_TOKEN, seq.index)
@@ -115,13 +111,9 @@ def harvest(state: EngineState, batch: Batch, now: Nanoseconds) -> None:
 
 def finish(state: EngineState, seq: Sequence, now: Nanoseconds) -> None:
     """The last token is there; the next plan, or the one after, evicts the sequence."""
-    seq.ended = True
-    if state.harvest_late:
-        state.log.event(now, LOST, seq.index, state.log.steps - 1)
-    else:
-        state.log_end(seq, now)
+    state.finish(seq, now)
     if seq.serial in state.running:
-        state.finished.append(seq)
+        state.leaving.finished.append(seq)
     else:  # preempted while its last token was in flight
         state.dequeue(seq, now)
 
@@ -142,7 +134,7 @@ def assignments(state: EngineState, batch: Batch) -> list[tuple[Sequence, int, i
             if tokens:
                 everyone.append((seq, start, tokens))
         elif seq.decoding:
-            everyone.append((seq, state.decoders.computed(seq) - 1, 1))
+            everyone.append((seq, seq.positions(state.decoders.step) - 1, 1))
         elif serial in ending:
             everyone.append((seq, seq.computed - 1, 1))
     return everyone

@@ -22,7 +22,8 @@ from sim.engine.state import EngineState
 from sim.log.events import CANCELLED, DEQUEUED, NO_MEMORY, QUEUED, RELEASED, Kind
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
-from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
+from sim.request import WHOLE, Leg, Nanoseconds, Request
+from sim.sequence import HeldPages, Sequence, Target
 
 
 class Scheduler:
@@ -45,6 +46,7 @@ class Scheduler:
         self.pool = pool
         self.state = EngineState(policy, pool, config)
         self.log = self.state.log
+        self.no_pages = None if pool.remembers or policy.admission.reserves else HeldPages(pool)
         self.unsettled = False
         self.complaint = ""
 
@@ -56,9 +58,9 @@ class Scheduler:
         A plan may also end empty because the only sequence it could serve was preempted (`preempted`): plan again.
         """
         state = self.state
-        if state.finished or state.riding:
+        if state.leaving.finished or state.leaving.riding:
             self.evict_finished(now)
-        if state.abandoned:
+        if state.leaving.abandoned:
             self.evict_abandoned(now)
         batch = Batch(now, self.config.token_budget)
         self.continue_running(batch)
@@ -75,23 +77,19 @@ class Scheduler:
     def evict_finished(self, now: Nanoseconds) -> None:
         """Finished sequences leave; late eviction finds them one step later."""
         state = self.state
-        leaving, state.finished = state.finished, []
-        if state.evict_late:
-            leaving, state.riding = state.riding, leaving
-        for seq in leaving:
+        for seq in state.leaving.evicted(late=self.config.evict_late):
             state.leave(seq, seq.computed)
             state.release(seq, now)
 
     def evict_abandoned(self, now: Nanoseconds) -> None:
         """Sequences whose client has given up leave."""
         state = self.state
-        for seq in state.abandoned:
+        for seq in state.leaving.given_up():
             if seq.decoding:
                 state.stop_decoding(seq)
             state.leave(seq, seq.computed)
             self.log.event(now, RELEASED, seq.index, seq.over)
             state.depart(seq)
-        state.abandoned = []
 
     def continue_running(self, batch: Batch) -> None:
         """Running sequences get their tokens: one each, or what is left of a prompt, while the budget lasts."""
@@ -101,11 +99,11 @@ class Scheduler:
     def continue_in_order(self, batch: Batch) -> None:
         """Serve the running sequences one by one in the order of admission; preempt while pages are short."""
         state = self.state
-        limit = state.chunk_limit()
+        limit, evict_late = state.chunk_limit(), self.config.evict_late
         batch.served = {}
         stopped = False
         for serial, seq in list(state.running.items()):
-            if serial not in state.running or (seq.over and not state.evict_late):
+            if serial not in state.running or (seq.over and not evict_late):
                 continue
             wanted = 1 if seq.decoding else min(seq.known - seq.computed, limit)
             tokens = 0 if stopped else min(wanted, batch.budget)
@@ -121,9 +119,7 @@ class Scheduler:
                 state.stop_decoding(seq)
             state.give(batch, seq, tokens)
         state.catching_up = {
-            serial: seq
-            for serial, seq in state.running.items()
-            if not seq.decoding and (state.evict_late or not seq.over)
+            serial: seq for serial, seq in state.running.items() if not seq.decoding and (evict_late or not seq.over)
         }
 
     def make_room(self, seq: Sequence, tokens: int, batch: Batch) -> bool:
@@ -131,7 +127,7 @@ class Scheduler:
         state = self.state
         while not self.pool.can_take(state.growth(seq, tokens)):
             victim = state.victim.choose(state.running, state.decoders.step)
-            batch.budget += preempt(state, victim, batch)
+            preempt(state, victim, batch)
             batch.preempted, batch.reason = True, NO_MEMORY
             if victim is seq:
                 return False
@@ -162,7 +158,7 @@ class Scheduler:
         the sequences that caught up, and the ends.
         """
         if durations is None:
-            durations = array("q", [now - batch.start])
+            durations = array("q", [now - batch.row.start])
         progress.commit(self.state, batch, now, durations)
 
     # ------------------------------------------------------------------ who comes and who gives up
@@ -172,8 +168,6 @@ class Scheduler:
         state = self.state
         index = self.log.add(request)
         seq = self.sequence(request, index, leg)
-        seq.pool = self.pool
-        seq.lingers = self.config.depth - 1
         self.complaint = self.misfit(seq) or ("" if leg.given else self.refusal(seq, now))
         if self.complaint:
             self.log.reject(now, index, self.complaint)
@@ -183,24 +177,27 @@ class Scheduler:
         nobody_waits = not state.waiting.count
         needs = state.needs(seq)
         state.waiting.push(seq, needs, now, state.decoders.step)
-        if len(state.running) >= state.most_active:
-            limited = state.most_active < self.config.slots or state.decoders.step < state.closed_until
+        if len(state.running) >= self.config.most_active:
+            closed = state.decoders.step < state.admissions.closed_until
+            limited = closed or self.config.most_active < self.config.slots
             self.unsettled = state.takes_slots or (nobody_waits and limited)
         else:
-            behind = state.order.appends and not nobody_waits and not self.config.chunk_limit
+            behind = state.waiting.order.appends and not nobody_waits and not self.config.chunk_limit
             self.unsettled = not behind or needs <= self.pool.free
         return seq
 
     def sequence(self, request: Request, index: int, leg: Leg) -> Sequence:
         """A request as this engine would serve it; it is not submitted."""
-        return Sequence(request, index, self.state.evict_late, self.state.max_model_len, leg)
+        config = self.config
+        target = Target(request, leg, config.evict_late, config.longest, config.depth - 1)
+        return Sequence(request, index, leg, target, self.no_pages or HeldPages(self.pool))
 
     def misfit(self, seq: Sequence) -> str:
         """Why a sequence could not run even alone; empty if it could."""
         config = self.config
-        if seq.request.prompt >= self.state.max_model_len:
+        if seq.request.prompt >= config.longest:
             return "prompt leaves no room for an output"
-        if self.pool.pages_for(seq.most) > self.pool.pages:
+        if self.pool.pages_for(seq.target.most) > self.pool.pages:
             return "needs more pages than exist"
         if not config.chunked and seq.request.prompt > config.token_budget:
             return "prompt exceeds the token budget"
@@ -230,16 +227,14 @@ class Scheduler:
         self.unsettled = False
         if seq.ended:
             return
-        seq.ended = True
-        self.log.event(now, kind, seq.index, self.log.steps)
-        self.log.ended += 1
-        state.departed.append(seq)
+        state.end(seq, now, kind, self.log.steps)
+        state.leaving.departed.append(seq)
         if seq.serial in state.running:
-            state.abandoned.append(seq)
+            state.leaving.abandoned.append(seq)
             self.unsettled = True
         else:
             state.dequeue(seq, now)
-            closed = state.decoders.step < state.closed_until
+            closed = state.decoders.step < state.admissions.closed_until
             self.unsettled = closed or state.takes_slots or len(state.running) < self.config.slots
 
     # ------------------------------------------------------------------ for the driver
@@ -251,8 +246,7 @@ class Scheduler:
 
     def take_departed(self) -> list[Sequence]:
         """The sequences that have ended since the last call, in order."""
-        departed, self.state.departed = self.state.departed, []
-        return departed
+        return self.state.leaving.reported()
 
     def order_changes_at(self, now: Nanoseconds) -> Nanoseconds | None:
         """When `order.head` may change although nothing happens before, ns; None: never, or no sequence waits."""

@@ -8,68 +8,51 @@ from __future__ import annotations
 
 from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
+from sim.engine.counters import Admissions, Leaving, Totals
 from sim.engine.decoding import Decoders
 from sim.engine.queue import Waiting
-from sim.log.events import CANCELLED, DEQUEUED, FINISHED, MOVED, RELEASED, EventLog
+from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED, EventLog, Kind
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
-from sim.request import NO_LIMIT, Nanoseconds, Page, Sequence
+from sim.request import NO_LIMIT, Nanoseconds
+from sim.sequence import Page, Sequence
 
 
 class EngineState:
     """Mutable state of one engine.
 
-    on_demand            pages are taken as positions are computed; otherwise all of them at admission
-    waiting              the queue
-    running              sequences with a slot, by admission number, in that order
-    decoders             those of `running` that compute one token in every step
-    catching_up          the other ones of `running` that compute
-    finished             committed as ended since the last plan
-    riding               finished, and part of one step more (evict "after")
-    abandoned            running, and given up by their clients since the last plan
-    departed             ended, and not yet reported to the driver
-    latest_past_prefill  highest admission number that has had a token here; later ones can only be prefilling
-    over                 how many running sequences have all their tokens
-    computed             positions of all running sequences
-    reach                positions that all running sequences may come to hold
-    touched              pages with a computed position, where pages are reserved
-    admissions           how many sequences have been admitted
-    closed_until         the first step whose plan may admit again
-    width                positions per row of a contiguous cache
-    swapping             positions to be copied to or from the host with the next step
+    on_demand    pages are taken as positions are computed; otherwise all of them at admission
+    takes_slots  a waiting sequence may take the slot of a running one
+    waiting      the queue
+    running      sequences with a slot, by admission number, in that order
+    decoders     those of `running` that compute one token in every step
+    catching_up  the other ones of `running` that compute
+    leaving      sequences that have ended
+    totals       sums over `running`
+    admissions   what admissions leave behind
     """
 
     def __init__(self, policy: Policy, pool: PagePool, config: EngineConfig) -> None:
         self.config = config
         self.pool = pool
-        self.order = policy.order
         self.admission = policy.admission
         self.victim = policy.victim
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
-        self.most_active = config.slots if config.max_active is None else min(config.slots, config.max_active)
-        self.max_model_len = NO_LIMIT if config.max_model_len is None else config.max_model_len
-        self.evict_late = config.evict == "after"
-        self.harvest_late = config.harvest == "next"
         self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
-
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
         self.catching_up: dict[int, Sequence] = {}
-        self.finished: list[Sequence] = []
-        self.riding: list[Sequence] = []
-        self.abandoned: list[Sequence] = []
-        self.departed: list[Sequence] = []
-        self.latest_past_prefill = -1
-        self.admissions = self.closed_until = 0
-        self.over = self.computed = self.reach = self.touched = self.width = self.swapping = 0
+        self.leaving = Leaving()
+        self.totals = Totals()
+        self.admissions = Admissions()
 
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
-        self.finished, self.riding, self.abandoned = [], [], []
-        self.over = self.computed = self.reach = self.touched = self.swapping = 0
+        self.leaving.reset()
+        self.totals = Totals()
         self.decoders.go_back(step)
         self.pool.lose_all()
 
@@ -77,7 +60,9 @@ class EngineState:
         """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""
         assert not self.running, f"{len(self.running)} sequences still run"
         assert not self.waiting.count, f"{self.waiting.count} sequences still wait"
-        assert self.over == self.computed == self.reach == self.touched == 0, "something is counted that is not there"
+        totals = self.totals
+        left = totals.over, totals.computed, totals.reach, totals.touched
+        assert not any(left), "something is counted that is not there"
         self.decoders.check()
         self.pool.check()
 
@@ -99,7 +84,7 @@ class EngineState:
 
     def growth(self, seq: Sequence, tokens: int) -> int:
         """Pages that `tokens` more positions of a running sequence begin."""
-        computed = self.decoders.step + seq.base if seq.decoding else seq.computed
+        computed = seq.positions(self.decoders.step)
         size = self.pool.page_size
         return -(-(computed + tokens) // size) + (-computed // size)
 
@@ -108,17 +93,20 @@ class EngineState:
         if self.on_demand:
             self.pool.take(pages)
         else:
-            self.touched += pages
+            self.totals.touched += pages
 
     def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
         """Have the step compute `tokens` positions of a sequence, in pages of its own."""
         start, size = seq.computed, self.pool.page_size
         self.fill(-(-(start + tokens) // size) + (-start // size))
-        batch.work.append((seq, start, tokens))
-        batch.budget -= tokens
+        batch.add(seq, start, tokens)
         seq.behind = start + tokens < seq.known
         if self.pool.remembers:
             self.keep_pages(seq, tokens)
+
+    def expect(self, seq: Sequence, end: int) -> None:
+        """The step being planned would compute the positions of a waiting sequence up to `end`."""
+        seq.behind = end < seq.known
 
     def keep_pages(self, seq: Sequence, tokens: int) -> None:
         """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight."""
@@ -127,26 +115,66 @@ class EngineState:
 
     def unwritten(self, seq: Sequence) -> list[Page]:
         """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
-        if seq.decoding or not seq.table:
+        table = seq.pages.table
+        if seq.decoding or not table:
             return []
         in_flight = seq.last_step >= self.log.steps
-        return seq.table[min(seq.computed, seq.known - in_flight) // self.pool.page_size :]
+        return table[min(seq.computed, seq.known - in_flight) // self.pool.page_size :]
+
+    # ------------------------------------------------------------------ slots
+
+    def enter(self, seq: Sequence, serial: int, found: list[Page], needs: int) -> None:
+        """Give a sequence a slot, and what needs no computing: pages found, positions on the host or sent along.
+
+        needs  pages that it takes now under a rule that reserves them
+        """
+        pool, computed, step = self.pool, seq.computed, self.decoders.step
+        if pool.use is not None and not computed:
+            pool.use.look_up(seq.known, again=seq.serial >= 0)
+        if found:
+            pool.claim(seq, found)
+            computed = len(found) * pool.page_size
+        elif computed:
+            if seq.serial >= 0:
+                self.totals.swapping += computed
+            self.fill(pool.pages_for(computed))
+        if not self.on_demand:
+            seq.pages.reserve(needs)
+            pool.take(needs)
+        seq.enter(serial, step, computed)
+        self.totals.computed += computed
+        self.totals.reach += seq.target.most
+        self.running[serial] = self.catching_up[serial] = seq
 
     def leave(self, seq: Sequence, positions: int) -> None:
         """Free the slot of a sequence, and its pages, in which it has `positions` positions."""
-        pages = self.pool.pages_for(positions)
+        pages, totals, step = self.pool.pages_for(positions), self.totals, self.decoders.step
         if self.on_demand:
             self.pool.give_back(seq, pages)
         else:
-            self.touched -= pages
-            self.pool.give_back(seq, seq.pages)
-        if seq.entered < self.decoders.step:
-            self.log.stay(seq.index, seq.entered, self.decoders.step)
-        self.computed -= seq.computed
-        self.reach -= seq.most
-        self.over -= seq.over
+            totals.touched -= pages
+            self.pool.give_back(seq, seq.pages.reserved)
+        if seq.entered < step:
+            self.log.stay(seq.index, seq.entered, step)
+        totals.computed -= seq.computed
+        totals.reach -= seq.target.most
+        totals.over -= seq.over
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)
+
+    def advance(self, tokens: int, steps: int) -> None:
+        """Count `steps` steps that have been planned, each of which computes `tokens` positions."""
+        self.decoders.advance(steps)
+        self.totals.computed += tokens * steps
+
+    def swap_out(self, positions: int) -> None:
+        """Positions of a preempted sequence are copied to the host with the next step."""
+        self.totals.swapping += positions
+
+    def swapped(self) -> int:
+        """The positions that the step being planned copies to and from the host; none is left to be copied."""
+        positions, self.totals.swapping = self.totals.swapping, 0
+        return positions
 
     # ------------------------------------------------------------------ transitions of one sequence
 
@@ -155,14 +183,24 @@ class EngineState:
         self.decoders.leave(seq)
         self.close_stint(seq)
 
+    def close(self, seq: Sequence) -> None:
+        """Nothing is left to schedule for a running sequence."""
+        self.totals.over += not seq.over
+        seq.over = True
+
+    def reopen(self, seq: Sequence) -> None:
+        """The last token of a sequence that has not ended is to be scheduled again, after a failure."""
+        seq.over = False
+
     def close_stint(self, seq: Sequence) -> None:
         """Log which steps brought a token to a sequence that has just stopped decoding; cache its full pages."""
-        if seq.last_step >= seq.joined:
-            self.log.stint(seq.index, seq.joined, seq.last_step + 1)
+        joined, latest = seq.joined, seq.last_step
+        if latest >= joined:
+            self.log.stint(seq.index, joined, latest + 1)
         if self.pool.remembers:
             self.pool.keep(seq, seq.computed // self.pool.page_size)
-        if self.order.counts_service:
-            self.order.paused(seq, self.decoders.step)
+        if self.waiting.order.counts_service:
+            self.waiting.order.paused(seq, self.decoders.step)
 
     def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
         """Remove an ended sequence from the queue."""
@@ -172,7 +210,7 @@ class EngineState:
 
     def release(self, seq: Sequence, now: Nanoseconds) -> None:
         """Log that a sequence has left its slot; under late harvest its end is found only now."""
-        if self.harvest_late:
+        if self.config.harvest_late:
             self.log_end(seq, now)
         self.log.event(now, RELEASED, seq.index, seq.over)
         self.depart(seq)
@@ -180,18 +218,33 @@ class EngineState:
     def depart(self, seq: Sequence) -> None:
         """Notify the admission rule, and an order that counts service, that a sequence is gone."""
         self.admission.left(seq)
-        if self.order.counts_service:
-            self.order.left(seq, self.decoders.step)
+        if self.waiting.order.counts_service:
+            self.waiting.order.left(seq, self.decoders.step)
+
+    # ------------------------------------------------------------------ ends
+
+    def finish(self, seq: Sequence, now: Nanoseconds) -> None:
+        """The last token of a sequence is there; under late harvest it is never collected."""
+        if self.config.harvest_late:
+            seq.outcome = LOST
+            self.log.event(now, LOST, seq.index, self.log.steps - 1)
+        else:
+            self.log_end(seq, now)
 
     def log_end(self, seq: Sequence, now: Nanoseconds) -> None:
         """Log the end of a request: all its tokens, all that its client waits for, or all of this engine's part."""
-        if seq.leaves:
-            self.log.event(now, MOVED, seq.index)
-        elif seq.cut_short:
-            self.log.event(now, CANCELLED, seq.index, self.log.steps)
+        target = seq.target
+        if target.leaves:
+            self.end(seq, now, MOVED)
+        elif target.cut_short:
+            self.end(seq, now, CANCELLED, self.log.steps)
         else:
-            seq.finished = True
-            delivered = seq.goal + 1 - seq.request.prompt - seq.given - self.harvest_late
-            self.log.event(now, FINISHED, seq.index, delivered)
+            delivered = target.goal + 1 - seq.request.prompt - target.leg.given - self.config.harvest_late
+            self.end(seq, now, FINISHED, delivered)
+        self.leaving.departed.append(seq)
+
+    def end(self, seq: Sequence, now: Nanoseconds, outcome: Kind, value: int = 0) -> None:
+        """A request ends."""
+        seq.outcome = outcome
+        self.log.event(now, outcome, seq.index, value)
         self.log.ended += 1
-        self.departed.append(seq)

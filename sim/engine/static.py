@@ -14,7 +14,8 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
-from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
+from sim.request import WHOLE, Leg, Nanoseconds, Request
+from sim.sequence import Sequence
 
 
 class StaticScheduler(Scheduler):
@@ -42,19 +43,17 @@ class StaticScheduler(Scheduler):
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """The batch disbands when its last member has ended."""
-        if len(self.state.finished) == len(self.state.running):
+        if len(self.state.leaving.finished) == len(self.state.running):
             super().evict_finished(now)
 
     def evict_abandoned(self, now: Nanoseconds) -> None:
         """Members whose client has given up stop, and keep their place like those that have ended."""
         state = self.state
-        for seq in state.abandoned:
+        for seq in state.leaving.given_up():
             if seq.decoding:
                 state.stop_decoding(seq)
-            state.over += not seq.over
-            seq.over = True
-            state.finished.append(seq)
-        state.abandoned = []
+            state.close(seq)
+            state.leaving.finished.append(seq)
         self.evict_finished(now)
 
     def continue_running(self, batch: Batch) -> None:
@@ -69,15 +68,15 @@ class StaticScheduler(Scheduler):
             return
         step = state.decoders.step
         while state.waiting.count and len(state.running) < self.config.slots:
-            seq = state.order.head(batch.planned, step)
-            if seq is None or not self.pool.can_take(seq.needs):
+            seq = state.waiting.order.head(batch.planned, step)
+            if seq is None or not self.pool.can_take(state.waiting.needs[seq.index]):
                 break
             admit(state, seq, [], batch)
             state.give(batch, seq, seq.known)
         prompts = [tokens for _, _, tokens in batch.work]
         self.longest_prompt = max(prompts, default=0)
         self.formed_at = step
-        batch.padding = len(prompts) * self.longest_prompt - sum(prompts)
+        batch.row.padding = len(prompts) * self.longest_prompt - sum(prompts)
 
     def measure(self, batch: Batch) -> None:
         """Count the padded batch; every slot that does not work is held."""
@@ -92,5 +91,5 @@ class StaticScheduler(Scheduler):
             batch.decodes = members
             batch.longest = self.longest_prompt + self.state.decoders.step - self.formed_at - 1
             batch.context = members * batch.longest
-        working = batch.decode_rows + batch.prefill_rows + batch.recomputed_rows
-        batch.held_rows = self.config.slots - working if members else 0
+        row = batch.row
+        row.held = self.config.slots - row.decode - row.prefill - row.recomputed if members else 0

@@ -19,3 +19,10 @@ class CacheUse:
     queried: int = 0
     requeried: int = 0
     evictions: int = 0
+
+    def look_up(self, tokens: int, again: bool) -> None:
+        """An admission, the first of a sequence or one after a preemption (`again`), looked up so many tokens."""
+        if again:
+            self.requeried += tokens
+        else:
+            self.queried += tokens

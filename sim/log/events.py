@@ -99,6 +99,21 @@ PACK_2, PACK_3, PACK_4, PACK_RUN = (Struct(f"={count}q").pack for count in (2, 3
 """Records as 64-bit integers: packing is several times faster than extending an array."""
 
 
+class StepRecords:
+    """The steps that ran, in order: rows of RUN, the duration of each step, the pages that each begins to fill."""
+
+    __slots__ = ("durations", "growth", "runs")
+
+    def __init__(self) -> None:
+        self.runs = bytearray()
+        self.durations = array("q")
+        self.growth = array("q")
+
+    def run_table(self) -> Integers:
+        """All runs: int64 of shape (runs, len(RUN)), a view."""
+        return np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
+
+
 class EventLog:
     """What happened on one engine, in 64-bit integers; times in ns.
 
@@ -107,6 +122,7 @@ class EventLog:
                filled during a run; otherwise a sequence holds all its pages from admission on
     depth      steps in flight at once; with 2, a step is planned when the one before it starts
     cache      counters of the prefix cache, not part of the digest; None without one
+    ran        the steps
     requests   in order of arrival: the index of a request is its place here
     reasons    messages of rejections, by the value of REJECTED
     ended      number of requests that have ended
@@ -133,16 +149,14 @@ class EventLog:
         self.stays = bytearray()
         self.stints = bytearray()
         self.chunks = bytearray()
-        self.runs = bytearray()
-        self.durations = array("q")
-        self.growth = array("q")
+        self.ran = StepRecords()
         self.rests = bytearray()
         self.ended = 0
 
     @property
     def steps(self) -> int:
         """Steps run so far."""
-        return len(self.durations)
+        return len(self.ran.durations)
 
     def add(self, request: Request) -> int:
         """Register a request; returns the index that its events carry."""
@@ -170,16 +184,17 @@ class EventLog:
 
     def chunk(self, index: int, start: int, tokens: int) -> None:
         """In the next step, request `index` computes `tokens` positions after `start`."""
-        self.chunks += PACK_4(len(self.durations), index, start, tokens)
+        self.chunks += PACK_4(len(self.ran.durations), index, start, tokens)
 
     def run(self, row: tuple[int, ...], durations: array[Nanoseconds], growth: array[int]) -> None:
         """Steps with the same batch: a row of RUN, each step's duration and the pages it began to fill.
 
         growth[0] is 0: what the first step fills is in the row.
         """
-        self.runs += PACK_RUN(*row)
-        self.durations.extend(durations)
-        self.growth.extend(growth)
+        ran = self.ran
+        ran.runs += PACK_RUN(*row)
+        ran.durations.extend(durations)
+        ran.growth.extend(growth)
 
     def forget_steps_in_flight(self) -> None:
         """Cut stays and stints to the steps that have ended: those in flight never will."""
@@ -211,17 +226,17 @@ class EventLog:
 
     def run_table(self) -> dict[str, Integers]:
         """All runs by the column names of RUN: int64 of shape (runs,), views."""
-        table = np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
+        table = self.ran.run_table()
         return {name: table[:, column] for column, name in enumerate(RUN)}
 
     def step_durations(self) -> Integers:
         """Duration of each step in ns: int64 of shape (steps,), a view."""
-        return np.frombuffer(self.durations, np.int64)
+        return np.frombuffer(self.ran.durations, np.int64)
 
     def filled_by_step(self) -> Integers:
         """Pages with a computed position during each step: int64 of shape (steps,)."""
         runs = self.run_table()
-        grown = np.cumsum(np.frombuffer(self.growth, np.int64))
+        grown = np.cumsum(np.frombuffer(self.ran.growth, np.int64))
         first = np.cumsum(runs["steps"]) - runs["steps"]
         filled: Integers = grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
         return filled
@@ -255,7 +270,7 @@ class EventLog:
 
     def maximal_runs(self) -> Integers:
         """The runs (columns RUN), merged as long as the batch stayed the same, however they were recorded."""
-        table = np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
+        table = self.ran.run_table()
         if not len(table):
             return table
         runs = self.run_table()

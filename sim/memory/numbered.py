@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool, Share
-from sim.request import Page, Sequence
+from sim.sequence import Page, Sequence
 
 EMPTY = array("i")
 
@@ -57,7 +57,7 @@ class Numbers:
 
     def check(self, pages: int, found: Iterable[int] = ()) -> None:
         """Check that every number from 0 to `pages` is in one place, `found` being those in the cache."""
-        own = (number for seq, table in self.tables.items() for number in table[len(seq.table) :])
+        own = (number for seq, table in self.tables.items() for number in table[len(seq.pages.table) :])
         everywhere = sorted([*self.free, *self.taken, *own, *found])
         assert everywhere == list(range(pages)), "a page is lost, or owned twice"
 
@@ -114,16 +114,16 @@ class NumberedPrefixPool(PrefixPool):
 
     def keep(self, seq: Sequence, full: int) -> None:
         """Enter full pages into the cache, with the numbers that they have in the table of the sequence."""
-        kept = len(seq.table)
+        kept = len(seq.pages.table)
         super().keep(seq, full)
-        if len(seq.table) > kept:
-            table = self.numbers.table(seq, len(seq.table))
-            for place in range(kept, len(seq.table)):
-                self.number[seq.table[place]] = table[place]
+        if len(seq.pages.table) > kept:
+            table = self.numbers.table(seq, len(seq.pages.table))
+            for place in range(kept, len(seq.pages.table)):
+                self.number[seq.pages.table[place]] = table[place]
 
     def withdraw(self, seq: Sequence, pages: int) -> None:
         """Take pages out of the cache; their numbers stay in the table of the sequence."""
-        for page in seq.table[len(seq.table) - pages :]:
+        for page in seq.pages.table[len(seq.pages.table) - pages :]:
             del self.number[page]
         super().withdraw(seq, pages)
 
@@ -134,7 +134,7 @@ class NumberedPrefixPool(PrefixPool):
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """Free all pages of a sequence; those in the cache keep their numbers."""
-        shared = len(seq.table)
+        shared = len(seq.pages.table)
         super().give_back(seq, pages)
         self.numbers.give_back(seq, pages - shared, shared)
 

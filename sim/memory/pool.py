@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sim.log.cache_use import CacheUse
-from sim.request import Page, Sequence
+from sim.sequence import Page, Sequence
 
 
 class PagePool:

@@ -20,7 +20,8 @@ from typing import Literal
 
 from sim.log.cache_use import CacheUse
 from sim.memory.pool import PagePool
-from sim.request import Page, Request, Sequence
+from sim.request import Request
+from sim.sequence import Page, Sequence
 
 Share = Literal["none", "tenant", "all"]
 Key = Hashable
@@ -75,25 +76,25 @@ class PrefixPool(PagePool):
                 del self.idle[page]
                 self.free -= 1
             page.holders += 1
-        seq.table = found
+        seq.pages.hold(found)
 
     def keep(self, seq: Sequence, full: int) -> None:
         """Enter the first `full` pages of a sequence, which are full, into the cache."""
-        if full <= len(seq.table):
+        if full <= len(seq.pages.table):
             return
         self.changes += 1
-        for key in self.keys(seq, full, first=len(seq.table)):
+        for key in self.keys(seq, full, first=len(seq.pages.table)):
             page = Page(key, holders=1)
             self.known.setdefault(key, {})[page] = None
-            seq.table.append(page)
+            seq.pages.table.append(page)
 
     def withdraw(self, seq: Sequence, pages: int) -> None:
         """Take the last `pages` cached pages of a sequence out of the cache; it alone holds them, and still does."""
-        for page in seq.table[len(seq.table) - pages :]:
+        for page in seq.pages.table[len(seq.pages.table) - pages :]:
             assert page.holders == 1, "withdrew a page that another sequence found"
             self.changes += 1
             self.uncache(page)
-        del seq.table[len(seq.table) - pages :]
+        del seq.pages.table[len(seq.pages.table) - pages :]
 
     def take(self, pages: int) -> None:
         """Take pages: those never cached first, then the least recently used, which are evicted."""
@@ -124,15 +125,15 @@ class PrefixPool(PagePool):
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """Free all pages of a sequence, the last first; those that no other sequence holds stay in the cache."""
-        super().give_back(seq, pages - len(seq.table))
-        for page in reversed(seq.table):
+        super().give_back(seq, pages - len(seq.pages.table))
+        for page in reversed(seq.pages.table):
             page.holders -= 1
             if page.holders:
                 self.shared -= self.page_size
             else:
                 self.idle[page] = None
                 self.free += 1
-        seq.table = []
+        seq.pages.hold([])
 
     def lose_all(self) -> None:
         """Free all pages and empty the cache: the content of the memory is lost."""
@@ -143,19 +144,20 @@ class PrefixPool(PagePool):
 
     def keys(self, seq: Sequence, end: int, first: int = 0) -> list[Key]:
         """Keys of pages `first` to `end` (excluded) of a sequence; each stands for the whole prefix up to its end."""
-        request = seq.request
+        request, chain = seq.request, seq.pages.keys
         prompt_pages = 0
         if request.tokens is not None or request.blocks:
             prompt_pages = min(end, (request.prompt + request.spoken) // self.page_size)
-        while len(seq.keys) < prompt_pages:
-            seq.keys.append(self.next_key(seq))
+        while len(chain) < prompt_pages:
+            chain.append(self.next_key(seq))
         own = ((seq.index, page) for page in range(max(first, prompt_pages), end))
-        return [*seq.keys[first:prompt_pages], *own]
+        return [*chain[first:prompt_pages], *own]
 
     def next_key(self, seq: Sequence) -> bytes:
         """The key of the first page without one."""
-        parent = seq.keys[-1] if seq.keys else self.root(seq.request)
-        return digest(parent, content(seq, len(seq.keys), self.page_size))
+        chain = seq.pages.keys
+        parent = chain[-1] if chain else self.root(seq.request)
+        return digest(parent, content(seq, len(chain), self.page_size))
 
     def root(self, request: Request) -> bytes:
         """The first key of the chain of a request: a hash of the domain and the adapter."""

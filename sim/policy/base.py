@@ -13,7 +13,8 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from sim.memory.pool import PagePool
-from sim.request import Nanoseconds, Sequence
+from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 Rank = tuple[int | float | str, ...]
 
@@ -216,7 +217,7 @@ class Reserve(Admission):
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """All positions that the sequence may ever hold."""
-        return seq.most
+        return seq.target.most
 
 
 class Victim(Protocol):

@@ -22,7 +22,7 @@ import numpy as np
 
 from sim.memory.pool import PagePool
 from sim.policy.base import Admission
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 class Peak(Admission):
@@ -36,9 +36,9 @@ class Peak(Admission):
         """Whether the peak of all sequences is within the memory."""
         present = [*running, seq]
         known = np.array([each.request.prompt + each.generated(step) for each in present])
-        lingers = np.array([each.lingers for each in present])
+        lingers = np.array([each.target.lingers for each in present])
         over = np.array([each.over for each in present])
-        most = np.where(over, known - lingers, [each.most for each in present])
+        most = np.where(over, known - lingers, [each.target.most for each in present])
         leaves = most - known + lingers
         behind = np.logical_or.accumulate([each.behind for each in present])
         leaves[behind] = leaves.max()

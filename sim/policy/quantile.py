@@ -29,7 +29,7 @@ import numpy as np
 from sim.memory.pool import PagePool
 from sim.policy.base import Admission
 from sim.policy.output_lengths import OutputLengths
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 AHEAD = np.array(sorted({size << power for power in range(40) for size in (4, 5, 6, 7)} | {1, 2, 3}))
 """The steps from now that are checked, as far as any sequence may run."""
@@ -71,10 +71,10 @@ class Quantile(Admission):
         present = [*running, seq]
         generated = np.array([each.generated(step) for each in present])[:, np.newaxis]
         prompt = np.array([each.request.prompt for each in present])[:, np.newaxis]
-        lingers = np.array([each.lingers for each in present])[:, np.newaxis]
+        lingers = np.array([each.target.lingers for each in present])[:, np.newaxis]
         over = np.array([each.over for each in present])[:, np.newaxis]
         known = prompt + generated
-        most = np.where(over, known - lingers, np.array([each.most for each in present])[:, np.newaxis])
+        most = np.where(over, known - lingers, np.array([each.target.most for each in present])[:, np.newaxis])
         ahead = AHEAD[: 1 + np.searchsorted(AHEAD, (most - known + lingers).max() + 1)]
         runs = np.maximum(ahead - lingers, 1)
         longer = self.outputs.longer
@@ -102,5 +102,5 @@ class Quantile(Admission):
     def left(self, seq: Sequence) -> None:
         """Evaluate the rule again: pages are free. The length of an output that was not cut short is added."""
         self.closed_until = 0
-        if self.learns and seq.over and not seq.cut_short:
+        if self.learns and seq.over and not seq.target.cut_short:
             self.outputs.add(seq.known - seq.request.prompt)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from sim.memory.pool import PagePool
 from sim.policy.base import Admission
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Ratio(Admission):
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """All positions that the new sequence may ever hold."""
-        return seq.most
+        return seq.target.most
 
     def spare(self, pool: PagePool, to_come: int, step: int) -> int:
         """Pages for the share of the positions that the running sequences may still need."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from sim.log.events import Kind
 from sim.log.service_log import ServiceLog
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import Nanoseconds, Request
+from sim.sequence import Sequence
 from sim.service.clients import Clients
 from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
 from sim.service.pools import RoutedRequest
@@ -74,15 +75,15 @@ class Attempts(ABC):
 
     def attempt(self, routed: RoutedRequest) -> None:
         """A request arrives, for the first time or again; its time-outs count from now."""
-        request, attempt = routed.request, routed.attempt
+        attempt, patience = routed.attempt, routed.request.patience
         routed.admitted = False
         if complaint := self.first_leg(routed):
             self.close(routed, Kind.REJECTED, complaint)
             return
-        if request.timeout is not None:
-            self.agenda.after(request.timeout, TIMEOUT, lambda _: self.time_out(routed, attempt, waiting=False))
-        if request.queue_timeout is not None:
-            self.agenda.after(request.queue_timeout, TIMEOUT, lambda _: self.time_out(routed, attempt, waiting=True))
+        if patience.timeout is not None:
+            self.agenda.after(patience.timeout, TIMEOUT, lambda _: self.time_out(routed, attempt, waiting=False))
+        if patience.queue_timeout is not None:
+            self.agenda.after(patience.queue_timeout, TIMEOUT, lambda _: self.time_out(routed, attempt, waiting=True))
         self.dispatch(routed)
 
     def try_again(self, routed: RoutedRequest) -> None:
@@ -99,7 +100,7 @@ class Attempts(ABC):
         if attempt != routed.attempt or routed.state == "retrying":
             return
         seq = routed.seq
-        inside = routed.admitted or (routed.state == "on replica" and seq is not None and seq.entered >= 0)
+        inside = routed.admitted or (routed.state == "on replica" and seq is not None and seq.serial >= 0)
         if not (waiting and inside):
             self.stop(routed, Kind.TIMED_OUT)
 

@@ -108,7 +108,7 @@ class Watch:
         service_log = self.service_log
         return {
             "steps": sum(log.steps for log in self.logs),
-            "batches": sum(len(log.runs) for log in self.logs) // (8 * len(RUN)),
+            "batches": sum(len(log.ran.runs) for log in self.logs) // (8 * len(RUN)),
             "retries": service_log.retries if service_log is not None else 0,
             "failures": len(service_log.outages) // (8 * len(OUTAGE)) if service_log is not None else 0,
         }

@@ -13,7 +13,8 @@ from functools import partial
 from itertools import islice
 
 from sim.log.events import Kind
-from sim.request import Nanoseconds, Request, Sequence
+from sim.request import Nanoseconds, Request
+from sim.sequence import Sequence
 from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
 
 Send = Callable[[Request], bool]
@@ -42,7 +43,8 @@ class Clients(ABC):
 
         0 or less: the client has given up while the request was on its way.
         """
-        return None if request.cancel_after is None else request.cancel_after - self.delay
+        cancel_after = request.patience.cancel_after
+        return None if cancel_after is None else cancel_after - self.delay
 
     @abstractmethod
     def begin(self) -> None:
@@ -189,8 +191,9 @@ class Distant(Clients):
         patience = self.patience(request)
         given_up = patience is not None and patience <= 0
         if given_up:
-            assert request.cancel_after is not None
-            self.agenda.after(request.cancel_after, CANCELLATION, lambda _: self.clients.ended(Sequence(request, -1)))
+            cancel_after = request.patience.cancel_after
+            assert cancel_after is not None
+            self.agenda.after(cancel_after, CANCELLATION, lambda _: self.clients.ended(Sequence(request, -1)))
         self.agenda.after(self.delay, ARRIVAL, lambda _: self.deliver(request, given_up))
         return True
 
@@ -212,12 +215,10 @@ def set_limits(
     patience  ns until its client gives up; None: it does not
     abort     called with CANCELLED or TIMED_OUT
     """
-    request = seq.request
+    timeout, queue_timeout = seq.request.patience.timeout, seq.request.patience.queue_timeout
     if patience is not None:
         agenda.after(patience, CANCELLATION, lambda _: abort(seq, Kind.CANCELLED))
-    if request.timeout is not None:
-        agenda.after(request.timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
-    if request.queue_timeout is not None:
-        agenda.after(
-            request.queue_timeout, TIMEOUT, lambda _: None if seq.entered >= 0 else abort(seq, Kind.TIMED_OUT)
-        )
+    if timeout is not None:
+        agenda.after(timeout, TIMEOUT, lambda _: abort(seq, Kind.TIMED_OUT))
+    if queue_timeout is not None:
+        agenda.after(queue_timeout, TIMEOUT, lambda _: None if seq.serial >= 0 else abort(seq, Kind.TIMED_OUT))

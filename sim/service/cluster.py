@@ -12,7 +12,8 @@ from typing import Protocol
 from sim.cost.forms import StepCost
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop, Send, set_limits
 from sim.service.replica import Clock, Replica
@@ -135,7 +136,7 @@ def dispatcher(clients: Clients, replicas: Several[Replica], router: Router, loa
             return False
         if loads:
             loads[number].add(request)
-        if request.impatient:
+        if request.patience.timed:
             set_limits(replica.env, seq, patience, replica.abort)
         return True
 

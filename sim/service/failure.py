@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import DEQUEUED, PREEMPTED, RELEASED, Kind
-from sim.request import Leg, Nanoseconds, Sequence
+from sim.request import Leg, Nanoseconds
+from sim.sequence import Sequence
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,17 @@ class Shutdown:
         self.before: dict[int, int] = {}  # the step of the token before the one in flight, by index
         for batch in in_flight:
             for seq, start, tokens in batch.work:
-                if tokens and not batch.done:
+                if tokens and not batch.row.done:
                     self.starts.setdefault(seq.index, start)
             for seq, step in batch.yields:
-                if batch.done < batch.steps:
+                if batch.row.done < batch.row.steps:
                     self.before.setdefault(seq.index, step)
 
     def run(self) -> None:
         """Empty the memory, then treat those that have not ended by their fate."""
         state = self.state
         running = list(state.running.values())
-        waiting = list(state.order)
+        waiting = list(state.waiting.order)
         self.log.forget_steps_in_flight()
         for seq in running:
             self.take_out(seq)
@@ -90,7 +91,7 @@ class Shutdown:
         for seq in waiting:
             self.roll_back(seq)
             state.waiting.pop(seq)
-            self.depart(seq, seq.computed if seq.entered >= 0 else 0, DEQUEUED)
+            self.depart(seq, seq.computed if seq.serial >= 0 else 0, DEQUEUED)
 
     def take_out(self, seq: Sequence) -> None:
         """A sequence loses its slot and its pages; one that had ended has nothing else to lose."""
@@ -98,16 +99,16 @@ class Shutdown:
         decoded = seq.decoding
         if decoded:
             state.decoders.leave(seq)
-            if state.order.counts_service:
-                state.order.paused(seq, state.decoders.step)
+            if state.waiting.order.counts_service:
+                state.waiting.order.paused(seq, state.decoders.step)
         self.roll_back(seq)
         if decoded and seq.last_step >= seq.joined:
             self.log.stint(seq.index, seq.joined, seq.last_step + 1)
         if seq.entered < self.ended_steps:
             self.log.stay(seq.index, seq.entered, self.ended_steps)
-        seq.table = []
-        seq.pages = 0
-        if seq in state.abandoned:
+        seq.pages.hold([])
+        seq.pages.reserve(0)
+        if seq in state.leaving.abandoned:
             self.log.event(self.now, RELEASED, seq.index, seq.over)
             state.depart(seq)
         elif seq.ended:
@@ -115,23 +116,13 @@ class Shutdown:
 
     def roll_back(self, seq: Sequence) -> None:
         """Take back the tokens and positions that the steps in flight would have brought."""
-        lost = 0
-        if seq.last_step >= self.ended_steps:
-            lost = seq.last_step + 1 - max(self.ended_steps, seq.joined - 1)
-            seq.known -= lost
-            seq.last_step = self.before.get(seq.index, self.ended_steps - 1)
-        if seq.index in self.starts and seq.computed:
-            seq.computed = self.starts[seq.index]
-        elif seq.computed:
-            seq.computed -= lost
+        seq.roll_back(self.ended_steps, self.starts.get(seq.index), self.before.get(seq.index))
         if not seq.ended:
-            seq.over = False
+            self.state.reopen(seq)
 
     def preempt(self, seq: Sequence) -> None:
         """Put a running sequence back into the queue, to be recomputed from its tokens."""
-        self.log.event(self.now, PREEMPTED, seq.index, seq.computed)
-        seq.peak = max(seq.peak, seq.computed)
-        seq.computed = 0
+        self.log.event(self.now, PREEMPTED, seq.index, seq.lose())
         self.push_back(seq)
 
     def queue_again(self, seq: Sequence) -> None:
@@ -149,11 +140,9 @@ class Shutdown:
     def depart(self, seq: Sequence, thrown_away: int, way: Kind) -> None:
         """A sequence leaves the engine; its tokens go along unless they are lost with all the rest."""
         fate = self.failure.fate
-        seq.ended = True
         moved = fate == Kind.MOVED
-        self.log.event(self.now, fate, seq.index, thrown_away if moved else self.ended_steps)
+        self.state.end(seq, self.now, fate, thrown_away if moved else self.ended_steps)
         self.log.event(self.now, way, seq.index)
-        self.log.ended += 1
         self.state.depart(seq)
         leg = Leg()
         if moved:

@@ -13,7 +13,8 @@ from typing import Literal
 from sim.cost.forms import StepCost
 from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
-from sim.request import Leg, Request, Sequence
+from sim.request import Leg, Request
+from sim.sequence import Sequence
 from sim.service.cluster import First, Load, Router
 from sim.service.replica import Replica
 

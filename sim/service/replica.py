@@ -15,10 +15,12 @@ from itertools import accumulate
 import simpy
 
 from sim.cost.forms import Curve, StepCost
+from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
-from sim.request import WHOLE, Leg, Nanoseconds, Request, Sequence
+from sim.request import WHOLE, Leg, Nanoseconds, Request
+from sim.sequence import Sequence
 from sim.service.event_order import ARRIVAL, COMPLETION, PLANNING, Rank
 from sim.service.failure import Failure, fail
 
@@ -78,7 +80,7 @@ class Replica:
         self.macro = macro
         self.on_end = on_end
         self.number = number
-        if isinstance(cost, Curve) and cost.needs_longest:
+        if isinstance(cost, Curve | Scaled) and cost.needs_longest:
             scheduler.state.decoders.watch()
         self.ahead = scheduler.config.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None
@@ -117,7 +119,7 @@ class Replica:
             self.catch_up(self.flying)
         now = self.env.now
         in_flight = [batch for batch in (self.flying, self.following) if batch is not None]
-        since = in_flight[0].start if in_flight else now
+        since = in_flight[0].row.start if in_flight else now
         self.flying = self.following = self.wake = None
         self.in_tail = self.must_plan = False
         self.down = True
@@ -163,7 +165,7 @@ class Replica:
         batch = self.scheduler.plan(now)
         while batch.preempted and not batch.tokens and self.flying is None:
             batch = self.scheduler.plan(now)
-        if self.scheduler.state.departed:
+        if self.scheduler.state.leaving.departed:
             self.notify_ended()
         if not batch.tokens:
             if self.flying is None:
@@ -175,7 +177,7 @@ class Replica:
             batch.durations = array("q", [self.cost.step(batch)])
         if self.flying is not None:
             self.following = batch
-            batch.start = self.flying.start + self.flying.durations[0]
+            batch.row.begin(self.flying.row.start + self.flying.durations[0])
         elif self.ahead:
             self.begin(batch, now)
         else:
@@ -200,7 +202,7 @@ class Replica:
 
     def begin(self, batch: Batch, now: Nanoseconds) -> None:
         """The first step of a batch starts now."""
-        batch.start = now
+        batch.row.begin(now)
         self.flying = batch
         self.await_plan(batch, now)
 
@@ -211,7 +213,7 @@ class Replica:
             self.enter_tail(batch)
             return
         lasts = sum(durations) - (durations[-1] if self.ahead else 0)
-        self.wake = At(self.env, batch.start + lasts - now, COMPLETION, self.reach_plan, self.number)
+        self.wake = At(self.env, batch.row.start + lasts - now, COMPLETION, self.reach_plan, self.number)
 
     def reach_plan(self, event: simpy.Event) -> None:
         """All steps but those to run ahead have ended; a stale wake-up of a batch that was cut since is ignored."""
@@ -226,11 +228,11 @@ class Replica:
             self.flying = None
             self.must_plan = True
             self.scheduler.commit(batch, self.env.now, durations)
-            if self.scheduler.state.departed:
+            if self.scheduler.state.leaving.departed:
                 self.notify_ended()
             return
         if len(durations) > 1:
-            self.scheduler.proceed(batch, batch.done + len(durations) - batch.steps)
+            self.scheduler.proceed(batch, batch.row.done + len(durations) - batch.row.steps)
             self.scheduler.commit(batch, self.env.now, durations[:-1])
             del durations[:-1]
         self.enter_tail(batch)
@@ -250,7 +252,7 @@ class Replica:
         self.flying = self.following = None
         self.in_tail = False
         self.scheduler.commit(batch, now, batch.durations)
-        if self.scheduler.state.departed:
+        if self.scheduler.state.leaving.departed:
             self.notify_ended()
         if following is not None:
             self.begin(following, now)
@@ -264,11 +266,11 @@ class Replica:
         batch = self.following if self.in_tail else self.flying
         if batch is None or len(batch.durations) == 1:
             return
-        elapsed = instant - batch.start
-        boundaries = bisect_left(list(accumulate(batch.durations)), elapsed) + 1 if elapsed > 0 else 0
+        durations, elapsed = batch.durations, instant - batch.row.start
+        boundaries = bisect_left(list(accumulate(durations)), elapsed) + 1 if elapsed > 0 else 0
         kept = max(1, boundaries + self.ahead)
-        if kept < len(batch.durations):
-            del batch.durations[kept:]
+        if kept < len(durations):
+            del durations[kept:]
             if batch is self.flying:
                 self.await_plan(batch, self.env.now)
 
@@ -276,16 +278,17 @@ class Replica:
         """Commit the steps of the run that have ended by now: before an abort, a failure, or a counted arrival."""
         if self.in_tail:
             return
+        row = batch.row
         boundaries = list(accumulate(batch.durations, initial=0))
-        elapsed = self.env.now - batch.start
+        elapsed = self.env.now - row.start
         ended = bisect_right(boundaries, elapsed) - 1
         if boundaries[ended] == elapsed and ended + self.ahead:
             del batch.durations[ended + self.ahead :]
             self.run_to_plan(batch)
             return
         planned = min(ended + 1 + self.ahead, len(batch.durations))
-        if planned > batch.steps - batch.done:
-            self.scheduler.proceed(batch, planned - (batch.steps - batch.done))
+        if planned > row.steps - row.done:
+            self.scheduler.proceed(batch, planned - (row.steps - row.done))
         if ended:
-            self.scheduler.commit(batch, batch.start + boundaries[ended], batch.durations[:ended])
+            self.scheduler.commit(batch, row.start + boundaries[ended], batch.durations[:ended])
             del batch.durations[:ended]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
 from sim.log.service_log import ServiceLog
-from sim.request import Leg, Nanoseconds, Request, Sequence
+from sim.request import Leg, Nanoseconds, Request
+from sim.sequence import Sequence
 from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
@@ -132,7 +133,7 @@ class Service(Attempts):
         if routed.ending is not None:
             kind, routed.ending = routed.ending, None
             self.stopped(routed, kind)
-        elif seq.leaves:
+        elif seq.target.leaves:
             self.hand_over(routed, number, seq)
         else:
             self.close(routed, Kind.FINISHED if seq.finished else Kind.CANCELLED)
@@ -142,7 +143,7 @@ class Service(Attempts):
         routed = self.on_replica[number].pop(seq.index)
         pool = self.pool_of[number]
         pool.loads[number - pool.first].add(seq.request, -1)
-        routed.admitted = routed.admitted or seq.entered >= 0
+        routed.admitted = routed.admitted or seq.serial >= 0
         return routed
 
     def withdraw(self, routed: RoutedRequest, kind: Kind) -> bool:
@@ -164,10 +165,10 @@ class Service(Attempts):
         assert self.transfer is not None
         now = self.env.now
         begins = max(now, self.link_free[number])
-        self.link_free[number] = begins + round(self.transfer.per_token * seq.goal)
+        self.link_free[number] = begins + round(self.transfer.per_token * seq.target.goal)
         arrives = self.link_free[number] + self.transfer.latency
-        self.service_log.transfer(routed.number, now, arrives, seq.goal)
-        routed.leg = Leg(given=seq.goal + 1 - seq.request.prompt, ready=seq.goal)
+        self.service_log.transfer(routed.number, now, arrives, seq.target.goal)
+        routed.leg = Leg(given=seq.target.goal + 1 - seq.request.prompt, ready=seq.target.goal)
         self.arrive(routed, arrives - now)
 
     def arrive(self, routed: RoutedRequest, delay: Nanoseconds) -> None:

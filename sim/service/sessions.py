@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 from sim.service.clients import Clients, Distant, OpenLoop
 from sim.service.event_order import ARRIVAL
 

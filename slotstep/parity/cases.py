@@ -16,7 +16,8 @@ from pydantic import ConfigDict, model_validator
 from sim.engine.batch import Batch
 from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
-from sim.request import SECOND, Request, Sequence
+from sim.request import SECOND, Request
+from sim.sequence import Sequence
 from slotstep.runs import build
 from slotstep.runs.loading import parse
 from slotstep.scenario.fields import Count, Label, Section, Seed, Whole
@@ -238,7 +239,7 @@ class Replay:
 
     def pages(self, seq: Sequence) -> int:
         """Pages that a running sequence holds."""
-        computed = self.scheduler.state.decoders.computed(seq) if seq.decoding else seq.computed
+        computed = seq.positions(self.scheduler.state.decoders.step)
         return self.scheduler.pool.pages_for(computed)
 
     def results(self) -> Line:

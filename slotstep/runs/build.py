@@ -1,4 +1,4 @@
-"""Builds the kernel's objects for a scenario: schedulers, memory pools, admission rules and routers.
+"""Builds the kernel's objects for a scenario: schedulers and memory pools, and checks that they fit.
 
 Does not depend on any policy or router; defaults are in the schema.
 """
@@ -8,35 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from policies import routers
+from sim.accounting.metrics import chosen
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
-from sim.policy.base import Admission, Optimistic, Policy, Reserve
-from sim.policy.peak import Peak
-from sim.policy.quantile import Quantile
-from sim.policy.ratio import Ratio
+from sim.policy.base import Policy
 from sim.request import Request
-from sim.service.cluster import First, Router
 from slotstep.runs import costs
-from slotstep.runs.policy import order, victim
+from slotstep.runs.policy import admission, order, router, victim
 from slotstep.runs.workload import check as check_workload
-from slotstep.scenario.cluster import POOLS
-from slotstep.scenario.fields import parts
-from traces.synthetic.parser import length
 
 if TYPE_CHECKING:
     from slotstep.scenario.cluster import Pool
-    from slotstep.scenario.engine import Engine
     from slotstep.scenario.schema import Scenario
-
-DRAWN = (np.arange(1000) + 0.5) / 1000
-"""Quantiles of a length distribution that represent it."""
 
 
 def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
@@ -53,6 +40,8 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
 def check(scenario: Scenario) -> None:
     """Build everything that needs no trace and no drawn requests. Raises BadInput for what is inconsistent."""
     check_replicas(scenario)
+    with scenario.blamed("metrics: "):
+        chosen(scenario.metrics or ())
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             costs.cost(each)
@@ -102,9 +91,7 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     size = 1 if engine.memory == "contiguous" else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
-    with scenario.blamed(f"engine.{engine.admission}: "):
-        rule = admission(engine)
-    policy = Policy(first, rule, victim(scenario))
+    policy = Policy(first, admission(scenario), victim(scenario))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
@@ -137,27 +124,3 @@ def engine_config(scenario: Scenario) -> EngineConfig:
         preempt_for_slot=engine.preempt_for_slot,
         max_model_len=engine.max_model_len,
     )
-
-
-def admission(engine: Engine) -> Admission:
-    """The admission rule of an engine."""
-    if engine.admission == "reserve":
-        return Reserve()
-    if engine.admission == "peak":
-        return Peak()
-    if engine.ratio is not None:
-        return Ratio(**dict(engine.ratio))
-    if engine.quantile is not None:
-        options = dict(engine.quantile)
-        law = options.pop("outputs")
-        given = None if law is None else length(law, "outputs").quantile(DRAWN).tolist()
-        return Quantile(**options, given=given)
-    return Optimistic(engine.reserve_full_prompt, engine.watermark)
-
-
-def router(scenario: Scenario, pool: Pool) -> Router:
-    """The router of a pool. Raises BadInput for an unknown router or option."""
-    name = next((name for name in POOLS if getattr(scenario.cluster, name) is pool), "")
-    with scenario.blamed("cluster.router: "):
-        made = routers.build(*parts(pool.router), scenario.seed, pool.size, name)
-    return First() if pool.size == 1 else made

@@ -23,8 +23,11 @@ def limited(requests: Sequence[Request], limits: sections.Limits) -> Sequence[Re
     return [
         replace(
             request,
-            queue_timeout=request.queue_timeout or limits.queue_timeout,
-            timeout=request.timeout or limits.timeout,
+            patience=replace(
+                request.patience,
+                queue_timeout=request.patience.queue_timeout or limits.queue_timeout,
+                timeout=request.patience.timeout or limits.timeout,
+            ),
         )
         for request in requests
     ]

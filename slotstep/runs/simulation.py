@@ -16,8 +16,9 @@ from sim.service.pools import Pool
 from sim.service.service import Transfer, serve
 from sim.service.sessions import counts
 from slotstep.runs import cache_file, costs, failures, size_limits
-from slotstep.runs.build import check_blocks, replicas, router, scheduler
+from slotstep.runs.build import check_blocks, replicas, scheduler
 from slotstep.runs.clients import clients, limited
+from slotstep.runs.policy import router
 from slotstep.runs.resolution import with_policy
 from slotstep.runs.result import Result
 from slotstep.runs.workload import LoadedWorkload

@@ -135,7 +135,7 @@ def tokens_on(engine: Engine, request: Request) -> int:
         return 0
     if not engine.chunked and request.prompt > engine.token_budget:
         return 0
-    output = min(request.output, request.cancel_tokens or request.output)
+    output = min(request.output, request.patience.cancel_tokens or request.output)
     return output if max_model_len is None else max(0, min(output, max_model_len - request.prompt))
 
 

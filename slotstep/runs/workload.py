@@ -95,8 +95,7 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
     if given.max_output is not None:
         with scenario.blamed(f"{where}max_output: "):
             found = [
-                request if request.declared else replace(request, max_output=given.max_output, declared=True)
-                for request in found
+                request if request.declared else replace(request, declared=given.max_output) for request in found
             ]
     return replace(begun, requests=found, timed=timed)
 

@@ -11,9 +11,21 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ValidationInfo, field_validator, model_validator
 
-from slotstep.scenario.fields import Coefficient, Count, Label, Positive, Section, Seed, Share, Time, sequence
+from calibrate.profiles.forms import FORMS
+from slotstep.scenario.fields import (
+    Choice,
+    Coefficient,
+    Count,
+    Label,
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Time,
+    sequence,
+)
 
-KINDS = ("unit", "affine", "roofline", "profile", "shape")
+KINDS = ("unit", "affine", "roofline", "profile", "shape", "form")
 TERMS = ("host", "overlapped_host", "raggedness", "graph_sizes")
 PROFILE_ENDINGS = (".yaml", ".yml")
 
@@ -103,6 +115,7 @@ class Cost(Section):
     """The step cost: exactly one kind.
 
     profile   the name of a shipped profile, or a file
+    form      any cost form by name, with its coefficients
     sha256    the digest that the content of the profile has to have
 
     Beside `profile` and `shape`, the terms in TERMS replace those of the profile.
@@ -113,11 +126,24 @@ class Cost(Section):
     roofline: Roofline | None = None
     profile: Label | None = None
     shape: ShapeCost | None = None
+    form: Choice | None = None
     host: Coefficient | None = None
     overlapped_host: Coefficient | None = None
     raggedness: Share | None = None
     graph_sizes: Annotated[tuple[Count, ...] | None, BeforeValidator(sequence)] = None
     sha256: Label | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def named_form(cls, value: object) -> object:
+        """Moves a form that has no key of its own, such as `module:Class`, to `form`."""
+        if not isinstance(value, dict):
+            return value
+        named = [key for key in value if key not in cls.model_fields and FORMS.knows(str(key))]
+        if len(named) != 1 or "form" in value:
+            return value
+        rest = {key: value[key] for key in value if key not in named}
+        return {**rest, "form": {named[0]: value[named[0]] or {}}}
 
     @field_validator("profile")
     @classmethod

@@ -9,8 +9,11 @@ from typing import Any, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
+from policies.admissions import ADMISSIONS
+from sim.registry import suggestion
+from slotstep.scenario import document
 from slotstep.scenario import presets as preset
-from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth
+from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth, parts
 from traces.synthetic.parser import length
 
 OF_A_PRESET = {
@@ -49,7 +52,9 @@ class QuantileRule(Section):
 
 
 RULES = ("ratio", "quantile")
-"""Admission rules with options."""
+"""Admission rules whose options are a section of the engine."""
+OPTIMISTIC = ("reserve_full_prompt", "watermark")
+"""Options of the rule `optimistic`, which are keys of the engine."""
 
 
 class Engine(Section):
@@ -77,7 +82,7 @@ class Engine(Section):
     page_size: Count = 16
     pages: Count = 8192
     fit: Share | None = None
-    admission: Literal["optimistic", "reserve", "peak", "ratio", "quantile"] = "optimistic"
+    admission: Choice = "optimistic"
     ratio: RatioRule | None = None
     quantile: QuantileRule | None = None
     reserve_full_prompt: Truth = True
@@ -119,6 +124,25 @@ class Engine(Section):
             return None
         folder: Path = (info.context or {}).get("folder", Path())
         return os.path.abspath(folder / Path(value).expanduser())
+
+    @field_validator("admission")
+    @classmethod
+    def known_rule(cls, value: str | dict[str, Any]) -> str | dict[str, Any]:
+        """A rule that exists; the options of `optimistic` are keys of the engine."""
+        name, options = parts(value)
+        if not ADMISSIONS.knows(name):
+            raise ValueError(f"found {document.brief(name)}; {suggestion(name, ADMISSIONS.names())}")
+        if name == "optimistic" and options:
+            raise ValueError(f"found options; expected {' and '.join(OPTIMISTIC)} as keys of the engine")
+        return value
+
+    @property
+    def rule(self) -> tuple[str, dict[str, Any]]:
+        """The name of the admission rule, and its options as the scenario has them."""
+        name, options = parts(self.admission)
+        if name == "optimistic":
+            return name, {key: getattr(self, key) for key in OPTIMISTIC}
+        return name, dict(getattr(self, name)) if name in RULES else options
 
     @model_validator(mode="after")
     def consistent(self) -> Self:

@@ -93,8 +93,10 @@ class Workload(Section):
         if not isinstance(value, dict) or len(value) - sum(key in value for key in TRACE_OPTIONS) != 1:
             raise ValueError(f"found {document.brief(value)}; expected a kind and a file, as in azure: FILE")
         ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)
+        if kind != AUTO and not FORMATS.knows(str(kind)):
+            raise UnknownKeyError(str(kind), [AUTO, *FORMATS.names()])
         if kind not in (AUTO, *FORMATS):
-            raise UnknownKeyError(str(kind), [AUTO, *FORMATS])
+            FORMATS.find(str(kind))
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
         place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())

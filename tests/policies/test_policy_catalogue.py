@@ -14,7 +14,7 @@ from policies.registry import POLICIES, build, names, resolve
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
 from sim.log.events import Kind
-from sim.request import Request
+from sim.request import Patience, Request
 
 predictors = st.sampled_from(
     [
@@ -107,8 +107,10 @@ def scenarios(draw):
         now += draw(st.sampled_from([0, 0, 0, 3, 20, 150, 1000]))
         prompt, output = draw(st.integers(1, 40)), draw(st.one_of(st.integers(1, 4), st.integers(1, 60)))
         tenant, urgency = draw(st.sampled_from("abc")), draw(st.sampled_from([0, 0, 1]))
-        patience = draw(st.sampled_from([{}, {}, {"cancel_after": 90}, {"queue_timeout": 40}, {"cancel_tokens": 3}]))
-        requests.append(Request(str(place), now, prompt, output, tenant, priority=urgency, **patience))
+        limits = draw(st.sampled_from([{}, {}, {"cancel_after": 90}, {"queue_timeout": 40}, {"cancel_tokens": 3}]))
+        requests.append(
+            Request(str(place), now, prompt, output, tenant, priority=urgency, patience=Patience(**limits))
+        )
     size = draw(st.sampled_from([1, 4]))
     longest = max(-(-(request.prompt + request.output) // size) for request in requests)
     name, options = draw(policies())
@@ -147,8 +149,8 @@ def test_under_every_policy_macro_steps_change_nothing_and_all_are_served(scenar
     assert ends.pop("injected") == len(scenario.requests) == sum(ends.values())
     assert ends["waiting"] == ends["running"] == 0
     assert not ends["rejected"] or "tenant_quota" in str({scenario.policy: scenario.options})
-    patient = [request for request in scenario.requests if request.cancel_after is request.queue_timeout is None]
-    assert ends["finished"] >= sum(request.cancel_tokens is None for request in patient) - ends["rejected"]
+    patient = [request for request in scenario.requests if not request.patience.timed]
+    assert ends["finished"] >= sum(request.patience.cancel_tokens is None for request in patient) - ends["rejected"]
     if not any(
         limit in str({scenario.policy: scenario.options}) for limit in ("tenant_slots", "tenant_rate", "reserved")
     ):

@@ -11,7 +11,8 @@ from policies import routers
 from policies.registry import build
 from sim.cost.forms import Unit
 from sim.log.events import Kind
-from sim.request import Leg, Request, Sequence
+from sim.request import Leg, Patience, Request
+from sim.sequence import Sequence
 from sim.service.outages import Outages
 from sim.service.pools import Pool
 from sim.service.service import Retry, Transfer, serve
@@ -47,7 +48,7 @@ def test_prefill_and_decode_replicas_of_a_request_are_drawn_apart(name):
 @pytest.mark.parametrize("name", ["random", "power_of_two"])
 def test_a_retry_is_an_independent_draw(name):
     # Each attempt of 10 ns ends after 1 ns; the client comes again 100 ns later.
-    requests = [Request(str(n), 0, 1, 1, timeout=1) for n in range(640)]
+    requests = [Request(str(n), 0, 1, 1, patience=Patience(timeout=1)) for n in range(640)]
     served = serve(requests, [four(name)], retry=Retry(2, lambda request, attempts: 100))
     pairs = Counter(visited(served))
     assert sorted(pairs) == PAIRS

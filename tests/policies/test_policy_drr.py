@@ -5,7 +5,8 @@ import pytest
 from sim_stories import engine, happenings, job, run
 
 from policies.registry import build
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 
 
 def drr(quantum, **options):

@@ -3,7 +3,7 @@
 from sim_stories import engine, happenings, job, jobs, run, times
 
 from policies.fcfs import FirstComeFirstServed
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 def test_those_who_came_first_go_first():

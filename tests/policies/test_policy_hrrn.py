@@ -8,7 +8,7 @@ from sim_stories import engine, happenings, job, run
 from policies.hrrn import HighestResponseRatio
 from policies.predictors.base import PromptLength
 from sim.cost.forms import Unit
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 @pytest.mark.parametrize(

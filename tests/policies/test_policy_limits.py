@@ -6,7 +6,7 @@ from sim_stories import booked, engine, happenings, job, run
 from policies.registry import build
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
-from sim.request import SECOND, Request
+from sim.request import SECOND, Patience, Request
 
 
 def flood(tenant, count, output=1, arrival=0, prompt=1):
@@ -122,8 +122,12 @@ def test_an_idle_engine_wakes_when_the_bucket_can_pay():
 
 def test_an_idle_engine_looks_again_when_one_that_is_held_gives_up():
     # A2 would wait until 5 s, and A3, which costs 3, behind it. A2 is cancelled at 2 s: A3 has its 3 tokens by then.
-    patience = {"cancel_after": 2 * SECOND}
-    requests = [*flood("A", 1, output=5, prompt=5), Request("A2", 0, 5, 5, "A", **patience), job("A3", 2, tenant="A")]
+    patience = Patience(cancel_after=2 * SECOND)
+    requests = [
+        *flood("A", 1, output=5, prompt=5),
+        Request("A2", 0, 5, 5, "A", patience=patience),
+        job("A3", 2, tenant="A"),
+    ]
     log = run(requests, engine(slots=9, order=two_tokens_a_second()), Unit(SECOND // 10))
     assert admissions(log) == [("A1", 0), ("A3", 2 * SECOND)]
 

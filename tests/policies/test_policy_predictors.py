@@ -14,7 +14,7 @@ from policies.predictors.learned import ClassMean, Quantile
 from policies.predictors.registry import predictor
 from policies.registry import build
 from policies.registry import predictor as named
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 EDGES = (10, 50)
 """Buckets 1 to 9, 10 to 49, and from 50 on, which counts as wide as the one before: to 90."""
@@ -99,7 +99,7 @@ def test_one_that_was_cut_short_teaches_nothing():
     seq.known += 3
     predict.ended(seq)
     seq = ended(job("x", 50))
-    seq.cut_short = True
+    seq.target.cut_short = True
     predict.ended(seq)
     assert predict(job("new", 7)) == 100
 
@@ -137,10 +137,10 @@ def test_results_can_name_them():
 @pytest.mark.parametrize(
     ("predict", "words"),
     [
-        ("oracle", "predict is 'oracle'; expected exact or prompt"),
-        (["exact"], "expected exact or prompt"),
+        ("oracle", "predict is 'oracle'; known are exact, prompt"),
+        (["exact"], r"predict is \['exact'\]; did you mean exact"),
         ("classifier", "predict.classifier: edges is missing; its options are edges, confusion"),
-        ({"classifier": {"edges": [5], "rows": []}}, "predict.classifier: rows is unknown"),
+        ({"classifier": {"edges": [5], "rows": []}}, "predict.classifier.rows: unknown option"),
         ({"classifier": {"edges": [5, 5]}}, "edges is .5, 5.; expected ascending token counts above 1"),
         ({"classifier": {"edges": [1]}}, "expected ascending token counts above 1"),
         ({"classifier": {"edges": [5.5]}}, "expected whole numbers of tokens"),

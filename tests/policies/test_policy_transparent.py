@@ -19,7 +19,7 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Order, Policy
-from sim.request import Request
+from sim.request import Patience, Request
 
 NEVER = 10**14
 LOOSE = {
@@ -49,7 +49,9 @@ def requests(seed):
         tokens = (*range(prompt - 1), place) if place % 2 else tuple(range(100 * place, 100 * place + prompt))
         patience = {0: {"cancel_after": 900}, 1: {"queue_timeout": 300}}.get(place % 9, {})
         urgency = int(draws.integers(0, 3))
-        found.append(Request(str(place), now, prompt, output, priority=urgency, tokens=tokens, **patience))
+        found.append(
+            Request(str(place), now, prompt, output, priority=urgency, tokens=tokens, patience=Patience(**patience))
+        )
     return found
 
 

@@ -19,22 +19,21 @@ class InOrderScheduler(Scheduler):
         step = state.decoders.step
         running = list(state.running.values())
         decoding = [seq for seq in running if seq.decoding]
-        batch.decodes = batch.decode_rows = batch.tokens = len(decoding)
-        batch.context = batch.decoder_context = sum(step + seq.base for seq in decoding)
+        batch.decodes = batch.row.decode = batch.tokens = len(decoding)
+        batch.context = batch.row.context = sum(seq.positions(step) for seq in decoding)
         if state.decoders.watched:
-            batch.longest = max((step + seq.base for seq in decoding), default=0)
+            batch.longest = max((seq.positions(step) for seq in decoding), default=0)
         for seq, start, tokens in batch.work:
             batch.count(seq, start, tokens)
-        if state.swapping and batch.tokens:
-            batch.swapped, state.swapping = state.swapping, 0
-        computed = sum(step + seq.base if seq.decoding else seq.computed for seq in running)
-        batch.held_rows = sum(seq.over for seq in running)
-        batch.waiting = sum(1 for _ in state.order)
-        batch.live = computed + batch.tokens - pool.shared
-        batch.held_pages = pool.used
-        batch.pages = batch.held_pages
+        if state.totals.swapping and batch.tokens:
+            batch.swapped = state.swapped()
+        row = batch.row
+        row.held = sum(seq.over for seq in running)
+        row.waiting = sum(1 for _ in state.waiting.order)
+        row.live = sum(seq.positions(step) for seq in running) + batch.tokens - pool.shared
+        row.pages = batch.pages = pool.used
         if not state.on_demand:
             ends = {seq.serial: start + tokens for seq, start, tokens in batch.work}
-            ends |= {seq.serial: step + seq.base + 1 for seq in decoding}
+            ends |= {seq.serial: seq.positions(step) + 1 for seq in decoding}
             batch.pages = sum(pool.pages_for(ends.get(seq.serial, seq.computed)) for seq in running)
-        batch.cached = pool.cached
+        row.cached = pool.cached

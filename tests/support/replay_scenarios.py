@@ -18,7 +18,7 @@ from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.ratio import Ratio
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.service.sessions import Sessions
 
@@ -110,7 +110,8 @@ def requests(draw):
         made.append(
             Request(
                 str(place), now, prompt, output, draw(st.sampled_from("abc")),
-                output + draw(st.sampled_from([0, 0, 5])), draw(st.sampled_from([0, 0, 1, 2])), tokens, **patience,
+                output + draw(st.sampled_from([0, 0, 5])), draw(st.sampled_from([0, 0, 1, 2])), tokens,
+                patience=Patience(**patience),
             )
         )  # fmt: skip
     return made

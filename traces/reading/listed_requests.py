@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from types import UnionType
-from typing import Any, SupportsInt, cast
+from typing import SupportsInt, cast
 
-from sim.request import Request
+from sim.request import Patience, Request
 from traces.errors import BadInput, known_keys, shown, whole_within
 from traces.limits import LATEST, MAX_TOKENS
 
-PATIENCE = ("cancel_after", "cancel_tokens", "queue_timeout", "timeout")
+PATIENCE = tuple(each.name for each in fields(Patience))
 KEYS = (
     "id",
     "arrival",
@@ -81,7 +82,7 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
         prompt=prompt,
         output=output,
         tenant=_name(entry, "tenant", place, "default"),
-        max_output=_whole(entry, "max_output", place, least=output) if "max_output" in entry else 0,
+        declared=_whole(entry, "max_output", place, least=output) if "max_output" in entry else 0,
         priority=_whole(entry, "priority", place, least=-MAX_TOKENS),
         tokens=cast("tuple[int, ...]", tokens) or None,
         blocks=blocks,
@@ -89,12 +90,12 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
         adapter=_name(entry, "adapter", place, "") if "adapter" in entry else "",
         session=_name(entry, "session", place, "") if "session" in entry else "",
         think=_think(entry, place),
-        **_patience(entry, place),
+        patience=_patience(entry, place),
     )
 
 
-def _patience(entry: Mapping[str, object], place: str) -> dict[str, Any]:
-    return {key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry}
+def _patience(entry: Mapping[str, object], place: str) -> Patience:
+    return Patience(**{key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry})
 
 
 def _think(entry: Mapping[str, object], place: str) -> int | None:

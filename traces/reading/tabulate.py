@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import pandas as pd
 
-from sim.request import Request
+from sim.request import Patience, Request
 from traces.reading.pieces import STRING, objects
 from traces.reading.report import Report
 from traces.reading.table import Trace
 
-NOT_COLUMNS = ("adapter", "cancel_after", "cancel_tokens", "queue_timeout", "timeout")
+PATIENCE = tuple(each.name for each in fields(Patience))
 
 
 def tabulate(
@@ -23,7 +24,9 @@ def tabulate(
     first. Blocks of several sizes are left out.
     """
     known = dict(sessions or {}) | {request.id: request.session for request in requests if request.session}
-    lost = [f"{name}: not in a trace" for name in NOT_COLUMNS if any(getattr(each, name) for each in requests)]
+    lost = ["adapter: not in a trace"] if any(each.adapter for each in requests) else []
+    limits = {each.patience for each in requests}
+    lost += [f"{name}: not in a trace" for name in PATIENCE if any(getattr(each, name) for each in limits)]
     columns: dict[str, object] = {
         "id": pd.array([request.id for request in requests], dtype=STRING),
         "arrival_ns": [request.arrival for request in requests],
@@ -31,8 +34,7 @@ def tabulate(
         "output": [request.output for request in requests],
     }
     if any(request.declared for request in requests):
-        limits = [request.max_output if request.declared else None for request in requests]
-        columns["max_output"] = pd.array(limits, dtype="Int64")
+        columns["max_output"] = pd.array([request.declared or None for request in requests], dtype="Int64")
     if any(request.tenant != "default" for request in requests):
         columns["tenant"] = pd.array([request.tenant for request in requests], dtype=STRING)
     if known:

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.request import SECOND, Nanoseconds, Request
+from sim.request import ENDLESS, SECOND, Nanoseconds, Patience, Request
 from traces.errors import BadInput
 from traces.limits import LATEST, MAX_TOKENS
 from traces.synthetic.arrivals import ArrivalTimes, AtOnce, gamma_gaps
@@ -181,7 +181,7 @@ def generate(spec: Synthetic, seed: int, allow_large: bool = False) -> list[Requ
                 tenant.name,
                 blocks=ids,
                 block_size=size if ids else 0,
-                cancel_after=patience or None,
+                patience=Patience(cancel_after=patience) if patience else ENDLESS,
                 session=name if tenant.sessions else "",
                 think=think if turn > 1 else None,
             )

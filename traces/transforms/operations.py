@@ -18,7 +18,7 @@ from traces.limits import LATEST
 from traces.synthetic.arrivals import Arrivals, ArrivalTimes
 from traces.synthetic.streams import Stream
 
-CONTENT = ("prompt", "output", "max_output", "declared", "tokens", "blocks", "block_size", "adapter")
+CONTENT = ("prompt", "output", "declared", "tokens", "blocks", "block_size", "adapter")
 MOST_STRETCHES = 1_000_000
 
 
@@ -238,7 +238,7 @@ def _uniform(stream: Stream, key: str) -> float:
 def _shortened(request: Request, output: int | None) -> Request:
     if output is None or request.max_output <= output:
         return request
-    return replace(request, output=min(request.output, output), max_output=output)
+    return replace(request, output=min(request.output, output), declared=output if request.declared else 0)
 
 
 def _cut(request: Request, prompt: int | None) -> Request:

@@ -183,5 +183,6 @@ def log_profile(
         range=kept.content["range"] if kept else None,
         not_included=[*missing, "the way between client and engine, which the scenario gives as clients.delay"],
         details={"client_delay_ns": found.delay, **turns, **text.confidence(found.intervals, said)},
+        uncertainty=text.uncertainty(found.cost, found.free, found.covariance, kept),
     )
     return made.text()

@@ -23,7 +23,8 @@ from calibrate.profiles.analytic import from_shapes, roofline, table
 from calibrate.profiles.host_time import host_time
 from calibrate.profiles.profile import named
 from calibrate.profiles.shapes import shapes
-from sim.cost.forms import Roofline, Shape
+from sim.cost.forms import Roofline
+from sim.cost.shape import Shape
 from sim.cost.table import Table
 from sim.cost.table import table as laid_out
 from slotstep import BadInput

@@ -15,7 +15,8 @@ from benchmarks.fidelity import closed_loop, operators, step_rate
 from benchmarks.fidelity.rows import Row, compared
 from benchmarks.shipped import profiles
 from calibrate.profiles.profile import Profile, named, shipped
-from sim.cost.forms import Affine, Shape
+from sim.cost.forms import Affine
+from sim.cost.shape import Shape
 from sim.cost.table import Table
 
 

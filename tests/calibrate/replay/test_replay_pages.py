@@ -13,7 +13,8 @@ from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from sim.cost.forms import Unit
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 from sim.service.clients import OpenLoop
 
 

@@ -9,7 +9,7 @@ from sim_stories import Script, engine, job, jobs, run, static_engine
 from sim.accounting.frames import requests_frame, slots_frame, steps_frame
 from sim.accounting.latencies import describe
 from sim.accounting.metrics import summary
-from sim.request import SECOND, Request
+from sim.request import SECOND, Patience, Request
 
 MS = SECOND // 1000
 
@@ -215,8 +215,8 @@ def test_who_has_no_latency_because_of_its_end_is_censored_and_who_cannot_have_o
     # at 2 and gives up at 3; "late" times out in the queue at 2; "huge" never fits.
     requests = [
         Request("short", 0, 1, 1),
-        Request("leaves", 0, 1, 9, cancel_after=3),
-        Request("late", 0, 1, 9, queue_timeout=2),
+        Request("leaves", 0, 1, 9, patience=Patience(cancel_after=3)),
+        Request("late", 0, 1, 9, patience=Patience(queue_timeout=2)),
         Request("huge", 0, 10_000, 1),
     ]
     found = summary(run(requests, engine(slots=1, pages=100)))

@@ -11,6 +11,7 @@ from sim_stories import engine, job, run
 from sim.accounting.queue_growth import CRITICAL, Waits, drift, grows, left_waiting
 from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
+from sim.request import Patience
 
 STEP = 1000
 SEEDS = 16
@@ -52,8 +53,8 @@ def test_a_queue_that_requests_leave_unserved_fills_and_grows_no_more() -> None:
     assert all(grows([run(requests, engine(slots=1), Unit(STEP))]) for requests in asked)
     short = [run(requests, engine(slots=1, queue_limit=20), Unit(STEP)) for requests in asked]
     assert sum(grows([log]) is True for log in short) <= 4
-    patience = 20 * 20 * STEP
-    hurried = [[replace(request, queue_timeout=patience) for request in requests] for requests in asked]
+    patience = Patience(queue_timeout=20 * 20 * STEP)
+    hurried = [[replace(request, patience=patience) for request in requests] for requests in asked]
     assert sum(grows([run(requests, engine(slots=1), Unit(STEP))]) is True for requests in hurried) <= 4
 
 
@@ -61,7 +62,7 @@ def test_waits_are_the_same_step_by_step() -> None:
     # Pages for few: requests are preempted and wait again.
     asked = [replace(request, prompt=40) for request in poisson(0, 3.5, 200)]
     logs = [run(asked, engine(slots=4, pages=8), Unit(STEP), macro=macro) for macro in (True, False)]
-    assert len(logs[0].runs) < len(logs[1].runs)
+    assert len(logs[0].ran.runs) < len(logs[1].ran.runs)
     whole, steps = (left_waiting(RequestRecords(log)) for log in logs)
     assert len(whole.since) > 100
     assert np.array_equal(whole.since, steps.since)

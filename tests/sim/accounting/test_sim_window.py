@@ -11,7 +11,7 @@ from sim.accounting.metrics import summary
 from sim.accounting.rates import by_gaps, over_span
 from sim.accounting.window import measured
 from sim.cost.forms import Unit
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.clients import OpenLoop, Window
 from sim.service.cluster import simulate_cluster
 from sim.service.pools import Pool
@@ -129,7 +129,10 @@ def test_by_gaps_is_smaller_by_one_request():
     limits=st.sampled_from([{}, {"timeout": 40}, {"cancel_after": 33}]),
 )
 def test_running_never_exceeds_the_slots_and_means_are_times_over_the_makespan(arrivals, slots, mode, limits):
-    requests = [Request(str(place), at, 3, output, **limits) for place, (at, output) in enumerate(sorted(arrivals))]
+    requests = [
+        Request(str(place), at, 3, output, patience=Patience(**limits))
+        for place, (at, output) in enumerate(sorted(arrivals))
+    ]
     pages = {"tight": 8}.get(mode, 1000)
     service_log = None
     if mode == "retry":

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run
 
-from sim.cost.forms import Affine, Curve, Roofline, Shape, padded
+from sim.cost.forms import Affine, Curve, Roofline, padded
+from sim.cost.shape import Shape
 from sim.cost.table import Knots, Lines, Table, table
 
 

@@ -24,7 +24,7 @@ from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.peak import Peak
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import Ratio
-from sim.request import Request
+from sim.request import Patience, Request
 
 
 def urgent(name, output, prompt, priority, arrival=0):
@@ -104,7 +104,7 @@ def test_a_head_that_gives_up_lets_the_next_one_ask(macro):
     requests = [
         job("a", 20, prompt=4),
         job("b", 58, prompt=2),
-        Request("d", 1, 60, 1, cancel_after=44),
+        Request("d", 1, 60, 1, patience=Patience(cancel_after=44)),
         job("c", 2, arrival=2),
     ]
     order = ShortestRemaining(preemptive=True)
@@ -147,7 +147,7 @@ class Checked(Scheduler):
                 assert events[place + 1][0] == ADMITTED, "somebody left for nobody"
                 assert events[place + 1][1] != who
                 self.seen["driven out"] += 1
-        self.seen["kept"] += bool(batch.refused and waiting and len(self.state.running) == self.state.most_active)
+        self.seen["kept"] += bool(batch.refused and waiting and len(self.state.running) == self.config.most_active)
         return batch
 
 
@@ -185,7 +185,16 @@ def workloads(draw):
         limit = output + draw(st.sampled_from([0, 0, 9]))
         rank = draw(st.integers(0, 2))
         requests.append(
-            Request(str(place), arrival, prompt, output, "ab"[place % 2], limit, priority=rank, **patience)
+            Request(
+                str(place),
+                arrival,
+                prompt,
+                output,
+                "ab"[place % 2],
+                limit,
+                priority=rank,
+                patience=Patience(**patience),
+            )
         )
     return requests
 

@@ -30,9 +30,9 @@ class Watched(PrefixPool):
         self.claimed = 0
 
     def keep(self, seq, full):
-        before = len(seq.table)
+        before = len(seq.pages.table)
         super().keep(seq, full)
-        for page in seq.table[before:]:
+        for page in seq.pages.table[before:]:
             self.owners[page] = seq.request.tenant
 
     def claim(self, seq, found):
@@ -136,7 +136,7 @@ def test_macro_steps_change_nothing(scenario):
     event(f"longer runs: {len(fast.run_table()['steps']) < fast.steps}")
     assert fast.events == slow.events
     assert fast.chunks == slow.chunks
-    assert fast.durations == slow.durations
+    assert fast.ran.durations == slow.ran.durations
     assert fast.sha256() == slow.sha256()
     assert fast.cache == slow.cache
     assert steps_frame(fast).equals(steps_frame(slow))

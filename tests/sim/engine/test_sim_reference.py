@@ -29,7 +29,7 @@ def workloads(draw):
         now += draw(gaps)
         output = draw(lengths(70))
         limit = output + draw(st.sampled_from([0, 0, 0, 1, 9]))
-        requests.append(Request(str(place), now, draw(lengths(50)), output, max_output=limit))
+        requests.append(Request(str(place), now, draw(lengths(50)), output, declared=limit))
     return requests
 
 

@@ -9,7 +9,7 @@ from sim.accounting.metrics import summary
 from sim.cost.forms import Affine
 from sim.memory.pool import PagePool
 from sim.policy.base import Reserve
-from sim.request import Sequence
+from sim.sequence import Sequence
 
 
 def test_pages_are_rounded_up_for_each_sequence():

@@ -12,7 +12,7 @@ from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
 from sim.policy.base import Optimistic
 from sim.policy.peak import Peak
-from sim.request import Request
+from sim.request import Patience, Request
 
 
 def test_a_newcomer_enters_when_the_others_will_have_left_before_it_grows():
@@ -119,7 +119,9 @@ def test_macro_steps_stay_exact_and_the_peak_is_never_exceeded(
     for number, (prompt, output, gap) in enumerate(sizes):
         arrival += gap
         limits = patience if number % 3 == 0 else {}
-        requests.append(Request(str(number), arrival, prompt, output, "ab"[number % 2], max_output=60, **limits))
+        requests.append(
+            Request(str(number), arrival, prompt, output, "ab"[number % 2], declared=60, patience=Patience(**limits))
+        )
     pages = max(-(-(r.prompt + r.max_output) // page_size) for r in requests) + spare
     cost = Affine(base=5, per_sequence=0.7, per_context_token=0.13, per_prefill_token=1.1)
 

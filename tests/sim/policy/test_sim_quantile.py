@@ -13,7 +13,8 @@ from sim.cost.forms import Affine, Unit
 from sim.memory.pool import PagePool
 from sim.policy.output_lengths import OutputLengths
 from sim.policy.quantile import AHEAD, Quantile
-from sim.request import Request, Sequence
+from sim.request import Patience, Request
+from sim.sequence import Sequence
 
 TENS = [10] * 10**6
 """Outputs so many that the one that stands for a request's own maximum weighs nothing."""
@@ -21,7 +22,7 @@ TENS = [10] * 10**6
 
 def waiting(index, prompt, generated=0, maximum=1000):
     """A sequence that has generated so many tokens."""
-    seq = Sequence(Request(str(index), 0, prompt, 1, max_output=maximum), index)
+    seq = Sequence(Request(str(index), 0, prompt, 1, declared=maximum), index)
     seq.known += generated
     return seq
 
@@ -136,7 +137,7 @@ def test_a_smaller_epsilon_preempts_less(known):
     rng = np.random.default_rng(1)
     law = np.clip(rng.lognormal(4, 1, 3000), 1, 2000).astype(int).tolist()
     requests = [
-        Request(str(place), place * 400, 50, output, max_output=2000) for place, output in enumerate(law[:2000])
+        Request(str(place), place * 400, 50, output, declared=2000) for place, output in enumerate(law[:2000])
     ]
     given = law[2000:] if known else None
     found = []
@@ -171,7 +172,7 @@ def test_macro_steps_stay_exact(sizes, spare, page_size, slots, every, epsilon, 
     for number, (prompt, output, gap) in enumerate(sizes):
         arrival += gap
         limits = patience if number % 3 == 0 else {}
-        requests.append(Request(str(number), arrival, prompt, output, max_output=60, **limits))
+        requests.append(Request(str(number), arrival, prompt, output, declared=60, patience=Patience(**limits)))
     pages = max(-(-(r.prompt + r.max_output) // page_size) for r in requests) + spare
     cost = Affine(base=5, per_sequence=0.7, per_context_token=0.13, per_prefill_token=1.1)
 

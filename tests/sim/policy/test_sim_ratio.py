@@ -11,7 +11,8 @@ from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
 from sim.memory.pool import PagePool
 from sim.policy.ratio import FewestOutputs, Ratio
-from sim.request import Request, Sequence
+from sim.request import Request
+from sim.sequence import Sequence
 
 
 def rule(**options):

@@ -9,7 +9,7 @@ from policies.routers import RoundRobin
 from sim.accounting.frames import client_frame, requests_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Unit
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.service.cluster import simulate_cluster
 from sim.service.pools import Pool
@@ -19,7 +19,7 @@ from sim.service.sessions import SessionCounts, Sessions, counts
 
 def hasty(name, output, after, arrival=0, **more):
     """A request whose client gives up so long after sending it."""
-    return Request(name, arrival, 1, output, cancel_after=after, **more)
+    return Request(name, arrival, 1, output, patience=Patience(cancel_after=after), **more)
 
 
 def served(clients, retry=None, slots=4):
@@ -100,6 +100,9 @@ def test_every_attempt_is_on_its_way_as_long_as_the_first():
 
 
 def test_time_outs_are_the_services_and_count_from_the_queue():
-    requests = [Request("a", 0, 1, 9, timeout=25), Request("b", 0, 1, 9, queue_timeout=25)]
+    requests = [
+        Request("a", 0, 1, 9, patience=Patience(timeout=25)),
+        Request("b", 0, 1, 9, patience=Patience(queue_timeout=25)),
+    ]
     log = run(Distant(OpenLoop(requests), 40), engine(slots=1), Unit(10))
     assert times(log, "timed_out") == {"a": 65, "b": 65}

@@ -13,12 +13,12 @@ from sim.accounting.frames import requests_frame, slots_frame
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Affine, Unit
-from sim.request import Request
+from sim.request import Patience, Request
 
 
 def impatient(name, output, prompt=1, arrival=0, **limits):
     """A request whose client gives up."""
-    return Request(name, arrival, prompt, output, **limits)
+    return Request(name, arrival, prompt, output, patience=Patience(**limits))
 
 
 def given(log):
@@ -123,7 +123,7 @@ def test_the_pages_of_who_gave_up_are_free_again():
 
 @pytest.mark.parametrize("limit", ["cancel_after", "cancel_tokens", "queue_timeout", "timeout"])
 def test_a_limit_of_nothing_is_refused(limit):
-    with pytest.raises(ValueError, match=f"request a: {limit} is 0; expected at least 1"):
+    with pytest.raises(ValueError, match=f"{limit} is 0; expected at least 1"):
         impatient("a", 1, **{limit: 0})
 
 
@@ -142,10 +142,12 @@ def impatient_requests(draw):
                 prompt,
                 output,
                 draw(st.sampled_from("abc")),
-                cancel_after=draw(some_time),
-                cancel_tokens=draw(st.one_of(st.none(), st.none(), st.integers(1, 60))),
-                queue_timeout=draw(some_time),
-                timeout=draw(st.one_of(st.none(), st.integers(1, 4000))),
+                patience=Patience(
+                    cancel_after=draw(some_time),
+                    cancel_tokens=draw(st.one_of(st.none(), st.none(), st.integers(1, 60))),
+                    queue_timeout=draw(some_time),
+                    timeout=draw(st.one_of(st.none(), st.integers(1, 4000))),
+                ),
             )
         )
     return requests

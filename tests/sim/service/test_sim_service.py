@@ -11,7 +11,7 @@ from sim.accounting.frames import client_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Unit
 from sim.log.events import Kind
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.clients import Window
 from sim.service.outages import Outages
 from sim.service.pools import Pool
@@ -91,7 +91,7 @@ def test_what_could_never_run_is_not_tried_again():
 def test_what_an_attempt_did_that_timed_out_is_wasted_and_the_next_one_starts_over():
     # a runs to 20. b is admitted then, has two tokens at 45 and times out; its slot is free at 50. It comes again at
     # 50 and has its three tokens at 60, 70, 80.
-    requests = [job("a", 2), Request("b", 0, 1, 3, timeout=45)]
+    requests = [job("a", 2), Request("b", 0, 1, 3, patience=Patience(timeout=45))]
     served = serve(requests, [one(engine(slots=1))], retry=after(5))
     frame = rows(served)
     assert frame.tokens.to_dict() == {"a": 2, "b": 3}
@@ -102,7 +102,10 @@ def test_what_an_attempt_did_that_timed_out_is_wasted_and_the_next_one_starts_ov
 
 
 def test_time_outs_count_anew_for_every_attempt_and_the_client_gives_up_once():
-    requests = [Request("a", 0, 1, 9, timeout=25), Request("b", 0, 1, 9, timeout=25, cancel_after=27)]
+    requests = [
+        Request("a", 0, 1, 9, patience=Patience(timeout=25)),
+        Request("b", 0, 1, 9, patience=Patience(timeout=25, cancel_after=27)),
+    ]
     served = serve(requests, [one(engine(slots=2))], retry=after(5))
     frame = rows(served)
     assert frame.status.to_dict() == {"a": "timed_out", "b": "cancelled"}
@@ -113,7 +116,7 @@ def test_time_outs_count_anew_for_every_attempt_and_the_client_gives_up_once():
 
 
 def test_a_request_between_two_attempts_keeps_its_place_in_the_window():
-    requests = [Request("a", 0, 1, 9, timeout=25), job("b", 1)]
+    requests = [Request("a", 0, 1, 9, patience=Patience(timeout=25)), job("b", 1)]
     served = serve(Window(requests, 1), [one(engine(slots=1))], retry=after(50))
     assert rows(served).queued_ns.to_dict() == {"a": 0, "b": 25 + 50 + 25}
 
@@ -265,7 +268,7 @@ def test_an_answer_of_one_token_stays_where_it_is():
 
 
 def test_who_gives_up_on_the_way_has_all_its_work_wasted():
-    served = handed_over([Request("a", 0, 32, 3, timeout=20)])
+    served = handed_over([Request("a", 0, 32, 3, patience=Patience(timeout=20))])
     assert rows(served).status["a"] == "timed_out"
     assert (rows(served).ended_ns["a"], rows(served).tokens["a"]) == (20, 1)
     assert booked(told(served)) == {"wasted": 1, "no_demand": 3}
@@ -305,7 +308,13 @@ def poisson(rate, count, seed, output=40):
     arrivals = np.cumsum(draws.exponential(1e9 / rate, count)).astype(int)
     outputs = draws.geometric(1 / output, count)
     return [
-        Request(f"{seed}-{number}", int(arrival), 100, int(tokens), cancel_after=None if number % 7 else 10**9)
+        Request(
+            f"{seed}-{number}",
+            int(arrival),
+            100,
+            int(tokens),
+            patience=Patience(cancel_after=None if number % 7 else 10**9),
+        )
         for number, (arrival, tokens) in enumerate(zip(arrivals, outputs, strict=True))
     ]
 

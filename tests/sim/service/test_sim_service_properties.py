@@ -22,7 +22,7 @@ from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import Ratio
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.clients import ClosedLoop, Distant, OpenLoop, Window
 from sim.service.outages import Outages
 from sim.service.pools import Pool
@@ -128,10 +128,12 @@ def stories(draw):
                 draw(st.integers(1, 40)),
                 draw(st.sampled_from("ab")),
                 tokens=tokens,
-                cancel_after=draw(some_time),
-                cancel_tokens=draw(st.one_of(st.none(), st.none(), st.integers(1, 40))),
-                queue_timeout=draw(some_time),
-                timeout=draw(some_time),
+                patience=Patience(
+                    cancel_after=draw(some_time),
+                    cancel_tokens=draw(st.one_of(st.none(), st.none(), st.integers(1, 40))),
+                    queue_timeout=draw(some_time),
+                    timeout=draw(some_time),
+                ),
             )
         )
     two = draw(st.booleans())

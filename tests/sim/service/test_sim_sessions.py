@@ -15,7 +15,7 @@ from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Policy
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.clients import Distant
 from sim.service.sessions import SessionCounts, Sessions, counts
 from traces.transforms.conversations import conversations
@@ -49,9 +49,13 @@ def test_sessions_begin_on_schedule_and_a_later_turn_on_its_answer_alone():
     assert times(log, "queued") == {"a1": 10, "a2": 130, "b1": 500}
 
 
-@pytest.mark.parametrize(("end", "status"), [({"cancel_after": 15}, "cancelled"), ({"timeout": 15}, "timed_out")])
-def test_a_turn_that_does_not_finish_ends_its_session(end, status):
-    clients = Sessions([[turn("a1", 9, **end), turn("a2", 1, think=0), turn("a3", 1, think=0)], [turn("b1", 2)]])
+@pytest.mark.parametrize(
+    ("patience", "status"), [(Patience(cancel_after=15), "cancelled"), (Patience(timeout=15), "timed_out")]
+)
+def test_a_turn_that_does_not_finish_ends_its_session(patience, status):
+    clients = Sessions(
+        [[turn("a1", 9, patience=patience), turn("a2", 1, think=0), turn("a3", 1, think=0)], [turn("b1", 2)]]
+    )
     log = run(clients, engine(slots=2), Unit(10))
     assert summary(log)["requests"][status] == 1
     assert summary(log)["requests"]["injected"] == 2
@@ -135,7 +139,15 @@ def test_history_can_be_put_before_prompts_that_are_what_is_new():
 )
 def test_macro_steps_change_nothing_and_every_turn_is_accounted_for(sessions, depth, slots, share, patience):
     requests = [
-        Request(f"{name}.{place}", 10 * name, prompt, output, session=str(name), think=think, timeout=patience)
+        Request(
+            f"{name}.{place}",
+            10 * name,
+            prompt,
+            output,
+            session=str(name),
+            think=think,
+            patience=Patience(timeout=patience),
+        )
         for name, turns in enumerate(sessions)
         for place, (prompt, output, think) in enumerate(turns)
     ]

@@ -162,7 +162,7 @@ def found_up_to(pool, seq, pages):
 
 def pages_freed_head_first(patch, scheduler):
     def give_back(self, seq, pages):
-        seq.table.reverse()
+        seq.pages.table.reverse()
         original(self, seq, pages)
 
     original = PrefixPool.give_back

@@ -482,7 +482,7 @@ def test_the_gateways_standard_payload_has_starts_and_ends(read):
 
 def test_the_engine_log_has_tokens_and_token_times(read):
     trace = read(mini.ENGINE_LOG)
-    assert trace.requests() == [Request("a", 0, 3, 3, max_output=4, tokens=(4, 5, 6))]
+    assert trace.requests() == [Request("a", 0, 3, 3, declared=4, tokens=(4, 5, 6))]
     assert rows(trace.measurements, "id", "status", "ttft_s", "e2e_s") == [
         ("a", "ok", 0.375, 1),
         ("b", "failed", None, None),

@@ -16,7 +16,7 @@ def test_an_entry_needs_only_its_output():
 
 def test_every_key_reaches_the_request():
     entry = {"id": "x", "arrival": 7, "prompt": 3, "output": 2, "max_output": 9, "tenant": "t"}
-    assert parse([entry]) == [Request("x", arrival=7, prompt=3, output=2, tenant="t", max_output=9)]
+    assert parse([entry]) == [Request("x", arrival=7, prompt=3, output=2, tenant="t", declared=9)]
 
 
 def test_a_prompt_is_as_long_as_what_it_says():

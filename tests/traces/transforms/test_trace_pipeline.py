@@ -15,7 +15,7 @@ STREAM = Stream(3, "test")
 
 def at(*arrivals):
     return [
-        Request(str(number), arrival, prompt=10 * number, output=number, tenant="t", max_output=number + 5)
+        Request(str(number), arrival, prompt=10 * number, output=number, tenant="t", declared=number + 5)
         for number, arrival in enumerate(arrivals, start=1)
     ]
 

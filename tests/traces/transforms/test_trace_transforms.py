@@ -17,7 +17,7 @@ from traces.transforms.operations import between, first, resample, scale_rate
 
 def at(*arrivals):
     return [
-        Request(str(number), arrival, prompt=number, output=2, tenant="t", max_output=5)
+        Request(str(number), arrival, prompt=number, output=2, tenant="t", declared=5)
         for number, arrival in enumerate(arrivals, start=1)
     ]
 
@@ -42,8 +42,8 @@ def test_a_factor_is_the_decimal_it_is_written_as():
 def test_only_arrivals_change():
     (scaled,) = scale_rate(at(8), 4)
     (sliced,) = between(at(8), 6, 9)
-    assert scaled == Request("1", 2, prompt=1, output=2, tenant="t", max_output=5)
-    assert sliced == Request("1", 2, prompt=1, output=2, tenant="t", max_output=5)
+    assert scaled == Request("1", 2, prompt=1, output=2, tenant="t", declared=5)
+    assert sliced == Request("1", 2, prompt=1, output=2, tenant="t", declared=5)
 
 
 @given(sorted_arrivals, factors)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sim.request import SECOND, Request
+from sim.request import SECOND, Patience, Request
 from traces import BadInput, load, writers
 from traces.reading.pieces import STRING, nullable, objects, text
 from traces.reading.report import Report
@@ -118,7 +118,10 @@ def test_a_generated_workload_is_the_same_requests_after_the_file(tmp_path):
 
 
 def test_what_a_trace_does_not_hold_of_requests_is_said():
-    one, other = Request("a", 0, 4, 1, blocks=(1,), block_size=4), Request("b", 1, 4, 1, adapter="lora", timeout=5)
+    one, other = (
+        Request("a", 0, 4, 1, blocks=(1,), block_size=4),
+        Request("b", 1, 4, 1, adapter="lora", patience=Patience(timeout=5)),
+    )
     third = Request("c", 2, 4, 1, blocks=(1, 2), block_size=2)
     trace, lost = tabulate([one, other, third])
     assert lost == ["adapter: not in a trace", "timeout: not in a trace", "blocks of 2 sizes: a trace has one"]

@@ -1,0 +1,78 @@
+"""What the state of an engine counts: totals over the running sequences, those that leave, admissions.
+
+Each has one writer: `Totals` and `Leaving` the state (`sim.engine.state`), `Admissions` the pass over the queue
+(`sim.engine.admission`).
+"""
+
+from __future__ import annotations
+
+from sim.sequence import Sequence
+
+
+class Totals:
+    """Sums over all running sequences.
+
+    over      how many have all their tokens
+    computed  their computed positions
+    reach     the positions that they may come to hold
+    touched   pages with a computed position, where pages are reserved
+    swapping  positions to be copied to or from the host with the next step
+    """
+
+    __slots__ = ("computed", "over", "reach", "swapping", "touched")
+
+    def __init__(self) -> None:
+        self.over = self.computed = self.reach = self.touched = self.swapping = 0
+
+
+class Leaving:
+    """Sequences that have ended, or are about to leave.
+
+    finished   committed as ended since the last plan
+    riding     finished, and part of one step more (evict "after")
+    abandoned  running, and given up by their clients since the last plan
+    departed   ended, and not yet reported to the driver
+    """
+
+    __slots__ = ("abandoned", "departed", "finished", "riding")
+
+    def __init__(self) -> None:
+        self.finished: list[Sequence] = []
+        self.riding: list[Sequence] = []
+        self.abandoned: list[Sequence] = []
+        self.departed: list[Sequence] = []
+
+    def evicted(self, late: bool) -> list[Sequence]:
+        """The sequences that leave with this plan: those that finished, or with late eviction rode one step more."""
+        leaving, self.finished = self.finished, []
+        if late:
+            leaving, self.riding = self.riding, leaving
+        return leaving
+
+    def given_up(self) -> list[Sequence]:
+        """The running sequences whose clients have given up since the last plan."""
+        abandoned, self.abandoned = self.abandoned, []
+        return abandoned
+
+    def reported(self) -> list[Sequence]:
+        """The sequences that have ended since the last call, in order."""
+        departed, self.departed = self.departed, []
+        return departed
+
+    def reset(self) -> None:
+        """No sequence runs any more."""
+        self.finished, self.riding, self.abandoned = [], [], []
+
+
+class Admissions:
+    """What admissions leave behind.
+
+    count         how many sequences have been admitted
+    closed_until  the first step whose plan may admit again
+    width         positions per row of a contiguous cache
+    """
+
+    __slots__ = ("closed_until", "count", "width")
+
+    def __init__(self) -> None:
+        self.count = self.closed_until = self.width = 0
