@@ -268,8 +268,6 @@ class Engine(Section):
                     raise ValueError(f"{key} needs prefix_cache: true")
         for key in ("model", "positions", "warm") if self.radix is not None else ():
             if getattr(self, key) is not None:
-                raise ValueError(
-                    f"{key} needs a prefix cache of blocks; found radix, which no other run reads"
-                )
+                raise ValueError(f"{key} needs a prefix cache of blocks; found radix, which no other run reads")
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")
