@@ -134,3 +134,27 @@ def uncertain(model: Model) -> str:
     if sizes.experts:
         return "what a mixture keeps beside its weights (dispatch buffers, other layouts) is not counted"
     return ""
+
+
+def with_prompt_factor(made: Profile, factor: float) -> Profile:
+    """The profile with the kernels of every step that computes any prompt taking so many times as long.
+
+    Kernels are measured alone, in short bursts: in a server that computes prompts all the time they take longer, by a
+    factor that is to be fitted (docs/silicon.md). Raises ValueError for a factor below 1.
+    """
+    if factor < 1:
+        raise ValueError(f"prompt_factor is {factor:g}; expected at least 1")
+    if factor == 1:
+        return made
+    given = made.content["curve"]["table"]
+    dense = {**given["dense"], "ns": [each * factor for each in given["dense"]["ns"]]}
+    chunk = {**given["chunk"], "ns": [[each * factor for each in row] for row in given["chunk"]["ns"]]}
+    curve = {
+        "decode_dense": given["dense"],
+        **given,
+        "dense": dense,
+        "chunk": chunk,
+        "launch": given["launch"] * factor,
+    }
+    details = {**(made.content.get("details") or {}), "prompt_factor": factor}
+    return Profile(made.name, {**made.content, "curve": {"table": curve}, "details": details})

@@ -7,12 +7,12 @@ by one in captured graphs; of the RTX 4090 the tables of LLMServingSim (MIT).
     weights, product_s    matrix products of 1 to 64 tokens: time = product_s + bytes / (weights x bandwidth)
     arithmetic            matrix products of 2,048 to 8,192 tokens, times `SUSTAINED`
     overlap               the same at 256 tokens, between the two
-    cache, block_s        attention of decodes whose keys and values exceed the second-level cache by half:
-      and attention_s     attention_s + block_s x sequences x heads + bytes / (cache x bandwidth)
+    cache, block_s,       attention of decodes whose keys and values exceed the second-level cache by half:
+    attention_s           time = attention_s + block_s x sequences x heads + bytes / (cache x bandwidth)
     attention             attention of prompts of 4,096 and 8,192 tokens
 
-Matrices that the second-level cache holds (L40S, RTX PRO 6000) do not count. A device without tables has the defaults:
-round numbers near the lowest of the others.
+Matrices that the second-level cache holds (L40S, RTX PRO 6000) do not count. A device without tables has the
+defaults: round numbers near the lowest of the others.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from calibrate.hardware.devices import Device
+from calibrate.models.architecture import dtype_bytes
 
 SUSTAINED = 0.93
 """Share of the rate of a short measurement that is left in a run of minutes, where the clock follows the power limit.
@@ -116,9 +117,19 @@ access of one device to another its bytes pass through the memory of the host.
 """
 
 
-def attained(device: Device, devices: int = 1, **given: float) -> Efficiency:
-    """The efficiencies of `devices` such devices; `given` replace them. Raises ValueError as `Efficiency`."""
+def attained(
+    device: Device, devices: int = 1, dtype: str = "bfloat16", cache: str = "bfloat16", **given: float
+) -> Efficiency:
+    """The efficiencies of `devices` such devices, by the dtypes of weights and cache; `given` replace them.
+
+    Raises ValueError as `Efficiency`.
+    """
     found = ATTAINED.get(device.name, Efficiency())
+    arithmetic, quantised, bandwidth = EIGHT_BITS
+    if dtype_bytes(dtype) == 1:
+        found = replace(found, arithmetic=found.arithmetic * arithmetic, product_s=found.product_s + quantised)
+    if dtype_bytes(cache) == 1:
+        found = replace(found, cache=found.cache * bandwidth)
     if devices > 1 and device.link and device.link <= PCIE:
         share, smallest = OVER_PCIE[min(number for number in OVER_PCIE if number >= min(devices, max(OVER_PCIE)))]
         found = replace(found, link=share, all_reduce_s=smallest + SKEW)

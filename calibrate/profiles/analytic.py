@@ -7,10 +7,10 @@ The terms are those of `calibrate.profiles.shapes`. No run is measured.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from calibrate.hardware.attained import Efficiency
 from calibrate.hardware.devices import Device
 from calibrate.hardware.memory_plan import capacity
 from calibrate.models.architecture import Architecture
@@ -80,17 +80,17 @@ def from_shapes(
     dtype: str | None = None,
     kv_dtype: str | None = None,
     tensor_parallel: int = 1,
-    efficiency: Efficiency | None = None,
+    given: Mapping[str, float] | None = None,
     context: float | None = None,
     host: HostTime = CURRENT,
     utilization: float = 0.9,
 ) -> Profile:
-    """A profile from shapes alone, with the host time of an engine.
+    """A profile from shapes alone, with the host time of an engine; `given` replace attained efficiencies.
 
     Raises ValueError for a model that does not fit, and as `Shapes`.
     """
     of = shapes(
-        model, device, dtype=dtype, kv_dtype=kv_dtype, efficiency=efficiency, context=context,
+        model, device, dtype=dtype, kv_dtype=kv_dtype, given=given, context=context,
         tensor_parallel=tensor_parallel,
     )  # fmt: skip
     capacity(

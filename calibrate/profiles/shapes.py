@@ -7,6 +7,7 @@ devices that share a layer add their parts up over the link. The constants are i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -62,8 +63,7 @@ class Shapes:
     @property
     def rate(self) -> float:
         """FLOP/s of matrix products, of all devices."""
-        share = attained.EIGHT_BITS[0] if dtype_bytes(self.dtype) == 1 else 1.0
-        return self.device.arithmetic(self.dtype) * self.efficiency.arithmetic * share * self.devices
+        return self.device.arithmetic(self.dtype) * self.efficiency.arithmetic * self.devices
 
     @property
     def number(self) -> int:
@@ -94,9 +94,7 @@ class Shapes:
     @property
     def kernels_ns(self) -> float:
         """What the kernels of all layers but attention take beyond bytes and arithmetic."""
-        quantised = attained.EIGHT_BITS[1] if dtype_bytes(self.dtype) == 1 else 0.0
-        products = PRODUCTS * (self.efficiency.product_s + quantised)
-        return NS * self.model.layers * (products + KERNELS * attained.KERNEL_S)
+        return NS * self.model.layers * (PRODUCTS * self.efficiency.product_s + KERNELS * attained.KERNEL_S)
 
     @property
     def attention_ns(self) -> float:
@@ -111,8 +109,7 @@ class Shapes:
     @property
     def per_context_token(self) -> float:
         """Reading a cached position in a step without a chunk."""
-        share = attained.EIGHT_BITS[2] if dtype_bytes(self.cache) == 1 else 1.0
-        return NS * self.cached_bytes / (self.device.bandwidth * self.efficiency.cache * share)
+        return NS * self.cached_bytes / (self.device.bandwidth * self.efficiency.cache)
 
     @property
     def per_mixed_context_token(self) -> float:
@@ -180,17 +177,15 @@ def shapes(
     efficiency: Efficiency | None = None,
     context: float | None = None,
     tensor_parallel: int = 1,
+    given: Mapping[str, float] | None = None,
 ) -> Shapes:
-    """A model on `tensor_parallel` devices, with what they attain unless `efficiency` is given."""
-    return Shapes(
-        model,
-        device,
-        model.in_dtype(dtype),
-        model.cache_dtype(dtype, kv_dtype),
-        tensor_parallel,
-        efficiency or attained.attained(device, tensor_parallel),
-        context,
-    )
+    """A model on `tensor_parallel` devices, at `efficiency`, or at what they attain with some replaced by `given`.
+
+    Raises ValueError as `Shapes` and `Efficiency`.
+    """
+    dtype, cache = model.in_dtype(dtype), model.cache_dtype(dtype, kv_dtype)
+    chosen = efficiency or attained.attained(device, tensor_parallel, dtype, cache, **(given or {}))
+    return Shapes(model, device, dtype, cache, tensor_parallel, chosen, context)
 
 
 def all_reduces_ns(

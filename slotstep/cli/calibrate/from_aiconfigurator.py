@@ -35,10 +35,14 @@ def from_aiconfigurator(
     moe: Annotated[str | None, typer.Option(metavar="MODE", help="Of the experts.")] = None,
     kv: Annotated[str | None, typer.Option(metavar="MODE", help="Of the KV cache.")] = None,
     attention: Annotated[str | None, typer.Option(metavar="MODE", help="Of the attention of prompts.")] = None,
+    prompt_factor: Annotated[
+        float, typer.Option(min=1.0, help="Times that the kernels of a step with a prompt take; see docs/silicon.md.")
+    ] = 1.0,
 ) -> None:
     """Compose whole steps of the measured operators in the package aiconfigurator-core."""
+    from calibrate.database.profile import with_prompt_factor
     from calibrate.database.request import Request
-    from slotstep.runs.database_profiles import database_profile
+    from slotstep.runs.profiles import of_database
     from traces.errors import BadInput
 
     request = Request(
@@ -46,7 +50,7 @@ def from_aiconfigurator(
         expert_parallel, gemm, moe, kv, attention,
     )  # fmt: skip
     try:
-        made = database_profile(request, out.stem)
+        made = with_prompt_factor(of_database(request, out.stem), prompt_factor)
     except ValueError as error:
         raise BadInput(str(error)) from None
     write_profile(made, out)

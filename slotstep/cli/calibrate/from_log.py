@@ -92,7 +92,7 @@ def unknown_hits(runs: Sequence[Run]) -> list[str]:
         return []
     return [
         "prompt_launches, per_chunk, per_token: not identified separately from prompts found in the cache: "
-        "the engine caches prefixes, and the content of the prompts is not stated; say --prompts N if N were sent in turn"
+        "the engine caches prefixes and the content of the prompts is not stated; say --prompts N if N came in turn"
     ]
 
 

@@ -40,7 +40,7 @@ def from_shapes(
     utilization: Utilization = 0.9,
 ) -> None:
     """Make a profile from a model's shape and a device's data sheet alone."""
-    from calibrate.hardware.attained import Efficiency, attained
+    from calibrate.hardware.attained import Efficiency
     from calibrate.hardware.devices import device as known
     from calibrate.models.registry import architecture
     from calibrate.profiles.analytic import from_shapes as make
@@ -53,16 +53,16 @@ def from_shapes(
     document.override(shares, efficiency or ())
     known_keys(shares, Efficiency.__dataclass_fields__, "--efficiency ")
     try:
-        sheet, times = known(device), host_time(engine, engine_version, scheduling)
+        times = host_time(engine, engine_version, scheduling)
         made = make(
             architecture(model),
-            sheet,
+            known(device),
             name=out.stem,
             date=datetime.date.today().isoformat(),
             dtype=dtype,
             kv_dtype=kv_dtype,
             tensor_parallel=tensor_parallel,
-            efficiency=attained(sheet, tensor_parallel, **shares),
+            given=shares,
             context=context,
             host=times if host is None else times.at(coefficient(host)),
             utilization=utilization,

@@ -8,6 +8,8 @@ import pytest
 
 from calibrate.database.compose import Extent, compose
 from calibrate.database.points import sampled
+from calibrate.database.profile import with_prompt_factor
+from calibrate.profiles.profile import named, profile
 from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
@@ -102,3 +104,24 @@ def test_decodes_beside_a_chunk_share_its_projections() -> None:
     mixed = step(8, 4096, ((0, 512),))
     assert own.step(mixed) - shared.step(mixed) == pytest.approx(0.5e6, rel=0.01)
     assert own.step(step(8, 4096)) == shared.step(step(8, 4096))
+
+
+def test_only_steps_that_compute_a_prompt_are_scaled() -> None:
+    content = {"dense": {"at": [1, 10], "ns": [100.0, 200.0]}, "launch": 0.0}
+    content |= {"decode": {"at": [1], "along": [0, 10], "ns": [[5.0, 15.0]]}}
+    content |= {"chunk": {"at": [1, 10], "along": [0, 10], "ns": [[10.0, 20.0], [20.0, 40.0]]}}
+    about = {**named("h100-llama-3.1-8b").content, "curve": None}
+    plain = profile(
+        {"table": content}, **{key: value for key, value in about.items() if key not in ("format", "curve")}
+    )
+    decode, prompt = Shape(), Shape()
+    decode.decodes, decode.context = 1, 10
+    prompt.add_chunk(0, 10)
+    scaled = with_prompt_factor(plain, 1.5).cost()
+    assert (scaled.step(decode), scaled.step(prompt)) == (115, 330)
+    assert (plain.cost().step(decode), plain.cost().step(prompt)) == (115, 220)
+
+
+def test_a_factor_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected at least 1"):
+        with_prompt_factor(named("h100-llama-3.1-8b"), 0.9)

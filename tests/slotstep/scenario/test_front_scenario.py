@@ -139,7 +139,7 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         (
             "zebra=3",
             "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, "
-            "objectives, measure, seed, allow_large",
+            "objectives, measure, metrics, seed, allow_large",
         ),
         ("engine.slots=many", "engine.slots: found 'many'; expected a whole number of at least 1"),
         ("engine.slots=1.5", "engine.slots: found 1.5; expected a whole number of at least 1"),
