@@ -39,7 +39,12 @@ def learned(cells: Sequence[Cell], source: str = "") -> Uncertainty:
     weight = np.array([1 / max(sizes[cell.group, cell.metric], 10) for cell in cells])
     root = np.sqrt(weight)
     slope, error = matrix(cells), np.array([cell.error for cell in cells])
-    median = least_squares(lambda at: (error - slope @ at) * root, np.zeros(2), loss="soft_l1", f_scale=SMALL).x
+
+    def missed(at: Floats) -> Floats:
+        away: Floats = (error - slope @ at) * root
+        return away
+
+    median = least_squares(missed, np.zeros(2), loss="soft_l1", f_scale=SMALL).x
     rest = error - slope @ median
     parts = np.column_stack([slope.sum(axis=1), slope]) ** 2
     variance = nnls(parts * root[:, None], np.minimum(np.abs(rest), far(cells, rest)) ** 2 * root)[0]
