@@ -90,12 +90,16 @@ class Target:
     def __init__(
         self, request: Request, leg: Leg = WHOLE, overrun: int = 0, max_model_len: int = NO_LIMIT, lingers: int = 0
     ) -> None:
-        prompt, output = request.prompt, request.output
-        cancel_tokens = request.patience.cancel_tokens
-        awaited = output if cancel_tokens is None else min(output, cancel_tokens)
-        self.goal = min(prompt + awaited, max_model_len) - 1
-        self.most = min(prompt + request.max_output, max_model_len) - 1 + overrun
-        self.cut_short = self.goal < min(prompt + output, max_model_len) - 1
+        prompt = request.prompt
+        goal = end = prompt + request.output
+        most = prompt + (request.declared or request.output)
+        if request.patience.cancel_tokens is not None:
+            goal = min(goal, prompt + request.patience.cancel_tokens)
+        if most > max_model_len:
+            goal, end, most = min(goal, max_model_len), min(end, max_model_len), max_model_len
+        self.goal = goal - 1
+        self.most = most - 1 + overrun
+        self.cut_short = goal < end
         self.leaves = False
         self.lingers = lingers
         self.leg = leg
@@ -242,13 +246,8 @@ class Sequence:
         self.last_step = step - 1
         self.joined = step
 
-    def join(self) -> None:
-        """From step number `joined` on it gets a token from every step."""
-        self.decoding = True
-
-    def leave(self, step: int) -> None:
+    def pause(self, step: int) -> None:
         """Step number `step` - 1 was the last in which it decoded: its progress is explicit again."""
-        self.decoding = False
         self.computed += step - self.joined
         self.known = self.computed + 1
         self.last_step = step - 1

@@ -67,7 +67,8 @@ def enter(
     config = state.config
     if not tokens or (tokens < wanted <= config.token_budget and not config.chunked):
         return NO_BUDGET
-    state.expect(seq, start + tokens)
+    if start + tokens < seq.known or seq.behind:
+        state.expect(seq, start + tokens)
     if not has_memory_for(state, seq, found, start + tokens, victim, batch):
         batch.refused = True
         return BLOCKED if state.waiting.smallest_need() <= state.pool.free else NO_MEMORY

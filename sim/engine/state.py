@@ -179,12 +179,12 @@ class EngineState:
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)
 
-    def advance(self, tokens: int, steps: int) -> None:
-        """Count `steps` steps that have been planned, each of which computes `tokens` positions."""
-        self.decoders.advance(steps)
+    def advance(self, tokens: int, steps: int) -> bool:
+        """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
         if self.waiting.order.counts_tokens:
             self.waiting.order.processed(tokens * steps)
+        return self.decoders.advance(steps)
 
     def swap_out(self, positions: int) -> None:
         """Positions of a preempted sequence are copied to the host with the next step."""
@@ -242,13 +242,10 @@ class EngineState:
 
     # ------------------------------------------------------------------ ends
 
-    def finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """The last token of a sequence is there; under late harvest it is never collected."""
-        if self.config.harvest_late:
-            seq.outcome = LOST
-            self.log.event(now, LOST, seq.index, self.log.steps - 1)
-        else:
-            self.log_end(seq, now)
+    def lose_token(self, seq: Sequence, now: Nanoseconds) -> None:
+        """The last token of a sequence is there, and is never collected (late harvest)."""
+        seq.outcome = LOST
+        self.log.event(now, LOST, seq.index, self.log.steps - 1)
 
     def log_end(self, seq: Sequence, now: Nanoseconds) -> None:
         """Log the end of a request: all its tokens, all that its client waits for, or all of this engine's part."""

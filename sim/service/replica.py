@@ -174,8 +174,9 @@ class Replica:
             if self.flying is None:
                 self.await_order(now)
             return
-        if self.macro and batch.repeat > 1:
-            batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
+        growth = batch.growth
+        if self.macro and len(growth) > 1:
+            batch.durations = self.cost.run(batch, len(growth), growth)
         else:
             batch.durations = array("q", [self.cost.step(batch)])
         if self.flying is not None:
