@@ -147,13 +147,12 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
 
 def end_due(state: ApartState, batch: ApartBatch) -> None:
     """Stop the decoders whose last token the last planned pass brings."""
-    if state.decoders.some_due():
-        for seq in state.decoders.due():
-            assert isinstance(seq, ApartSequence)
-            seq.latest = state.passes.decode
-            if state.order.counts_service:
-                state.order.paused(seq, state.decoders.step)
-            end(state, seq, batch)
+    for seq in state.decoders.due():
+        assert isinstance(seq, ApartSequence)
+        seq.latest = state.passes.decode
+        if state.order.counts_service:
+            state.order.paused(seq, state.decoders.step)
+        end(state, seq, batch)
 
 
 def end(state: ApartState, seq: ApartSequence, batch: ApartBatch) -> None:
