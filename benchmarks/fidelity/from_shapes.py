@@ -86,10 +86,10 @@ def cost(model: str, device: str, devices: int) -> Curve:
 
 def of_clients(data: Path) -> Iterator[Predicted]:
     """Runs on H100s, measured at clients."""
-    for model, devices in inference_perf.MODELS.items():
-        for run in inference_perf.runs(data)[model]:
+    for model, of_model in inference_perf.runs(data).items():
+        for run in of_model:
             group = "overloaded" if inference_perf.OVERLOADED in run.name else "judged"
-            found = judge(SUITE, run, "", cost(model, "h100-sxm", devices), 0, {}, "")
+            found = judge(SUITE, run, "", cost(model, "h100-sxm", inference_perf.MODELS[model]), 0, {}, "")
             yield Predicted(run.name, group, found.rows)
     for run in tenants.runs(data):
         group = "saturated" if run.name in SATURATED else "judged"
