@@ -42,9 +42,15 @@ def made(content: Mapping[str, Any]) -> str:
 
 
 def of(content: Mapping[str, Any]) -> Uncertainty:
-    """The uncertainty of a profile's cost: what the profile states, or that of costs made like it."""
-    stated = content.get("uncertainty")
-    return sizes()[made(content)] if stated is None else from_mapping(stated)
+    """The uncertainty of a profile's cost: what the profile states, or that of costs made like it.
+
+    A profile whose prompts were made longer by a factor (`details.prompt_factor`) has that much less of the median.
+    """
+    if content.get("uncertainty") is not None:
+        return from_mapping(content["uncertainty"])
+    found = sizes()[made(content)]
+    factor = float((content.get("details") or {}).get("prompt_factor", 1.0))
+    return replace(found, prompts_median=found.prompts_median / factor)
 
 
 def of_fit(terms: Mapping[str, float], covariance: Floats, others: Mapping[str, Any] | None = None) -> Uncertainty:

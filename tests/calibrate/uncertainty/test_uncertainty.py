@@ -177,3 +177,10 @@ def test_a_profile_that_states_none_has_that_of_costs_made_like_it() -> None:
     ]
     assert error_model.of(made().content) == error_model.sizes()["fit"]
     assert set(error_model.sizes()) == set(error_model.MADE)
+
+
+def test_prompts_that_were_made_longer_have_less_of_the_median_left() -> None:
+    database = error_model.sizes()["database"]
+    found = error_model.of(made(details={"sampler": 1, "prompt_factor": 1.1}).content)
+    assert found.prompts_median == pytest.approx(database.prompts_median / 1.1)
+    assert found.decode_median == database.decode_median
