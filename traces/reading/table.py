@@ -68,6 +68,8 @@ from traces.errors import BadInput, known_keys, nearest, shown
 from traces.reading.report import Report
 
 Kind = Literal["workload", "lengths", "rates", "measurements"]
+CODES = {"429": "throttled", "499": "cancelled"}
+"""Status codes of a gateway that are no plain failure: RFC 6585 section 4, and nginx's of a client that closed."""
 STATUSES = ("ok", "failed", "timed_out", "cancelled", "throttled")
 FILTERS = ("tenant", "model", "status")
 REQUEST_COLUMNS = (
