@@ -3,7 +3,8 @@
 Either the gateway's standard payload, with `startTime`, `endTime`, `completionStartTime` (epoch s), or a reduced log
 with `timestamp` (ISO 8601) of the completion: it has no arrivals, so the completion is used as arrival, counted as
 changed. Further `prompt_tokens`, `completion_tokens`, `status`, `model`, `session` (or `trace_id`). A reply from the
-gateway's cache (`cost` 0 and `response_created` well before `timestamp`, or `cache_hit`) took no engine time. The
+gateway's cache (`cost` 0 and `response_created` well before `timestamp`, or `cache_hit`) took no engine time:
+it is no row of the workload, and counted. The
 provider's prefix of model names is removed. Of failures the `error_code` in `error_information` tells throttled
 (429) and cancelled (499) ones.
 """
@@ -48,16 +49,16 @@ def chunks(path: Path) -> Iterator[Piece]:
         cached = np.array([hit is True or hit == "True" for hit in rows.values("cache_hit")], bool)
         free = np.array([cost == 0 for cost in rows.values("cost")], bool)
         cached |= ~uncreated & free & ((arrival - created) / 1e9 > CACHED_BEFORE_S)
-        if cached.any():
-            report.note(f"replies from the gateway's cache: {int(cached.sum()):,}; they cost no engine time")
         if probes := _probes(rows, output):
             report.note(f"sessions that begin with a probe of 1 output token: {probes:,}")
         names = [str(name).rpartition("/")[2] if name else None for name in rows.values("model")]
         cut = sum(name != model for name, model in zip(names, rows.values("model"), strict=True))
         report.change("the provider's prefix is removed from the model's name", cut)
-        report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
-        kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed)
-        kept |= failed & (prompt > 0) & (output > 0)
+        report.drop("replies from the gateway's cache: no engine time", int(cached.sum()))
+        failed_alone = failed & ~cached
+        report.drop("failed: no lengths", int((failed_alone & ((prompt == 0) | (output == 0))).sum()))
+        kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed & ~cached)
+        kept |= failed_alone & (prompt > 0) & (output > 0)
         session = rows.values("session") if rows.has("session") else [None] * len(rows)
         common = {
             "model": text(names),

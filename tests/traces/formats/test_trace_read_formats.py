@@ -462,17 +462,21 @@ def test_the_gateways_time_is_the_completion(read):
     trace = read(mini.LITELLM)
     assert rows(trace.workload, "arrival_ns", "prompt", "model", "session") == [
         (0, 8, "m-4", "s1"),
-        (617_335_000, 92_465, "m-4", "s1"),
     ]
     assert trace.report.changed == {
         "timestamp is the completion: used as arrival, which is not logged": 3,
         "the provider's prefix is removed from the model's name": 1,
     }
-    assert trace.report.notes == [
-        "replies from the gateway's cache: 1; they cost no engine time",
-        "sessions that begin with a probe of 1 output token: 1",
-    ]
+    assert trace.report.dropped["replies from the gateway's cache: no engine time"] == 1
+    assert trace.report.notes == ["sessions that begin with a probe of 1 output token: 1"]
     assert trace.measurements["status"].tolist() == ["ok", "ok", "failed"]
+
+
+def test_an_answer_from_the_gateways_cache_is_measured_and_no_row_of_the_workload(read):
+    row = mini.LITELLM_PAYLOAD.decode().strip()
+    trace = read("\n".join([row, row.replace('"cache_hit": false', '"cache_hit": true')]).encode())
+    assert (len(trace.workload), len(trace.measurements)) == (1, 2)
+    assert trace.report.dropped == {"replies from the gateway's cache: no engine time": 1}
 
 
 def test_the_gateways_standard_payload_has_starts_and_ends(read):
