@@ -11,7 +11,7 @@ import pandas as pd
 from benchmarks.silicon.loop import simulated
 from benchmarks.silicon.rows import Row
 
-HOSTS = (0.0, 0.4, 0.8, 1.2, 1.6)
+HOSTS = (0.0, 0.4, 0.8, 1.2)
 PROMPTS = (1.0, 1.1, 1.2, 1.3)
 DELAYS = tuple(range(0, 61, 2))
 """Milliseconds of host and delay, and factors of steps that compute any prompt."""

@@ -32,9 +32,9 @@ class Constants:
 
 
 CONSTANTS: Mapping[str, Constants] = {
-    "vllm": Constants(1.2, 1.2, 6.0),
-    "sglang": Constants(1.2, 1.2, 6.0),
-    "trtllm": Constants(0.0, 1.0, 36.0),
+    "vllm": Constants(0.8, 1.2, 6.0),
+    "sglang": Constants(0.8, 1.2, 6.0),
+    "trtllm": Constants(0.0, 1.1, 4.0),
 }
 """By engine; SGLang has vLLM's, for no open row of a dense model is of it."""
 

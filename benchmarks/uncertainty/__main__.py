@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.fidelity.__main__ import put
-from benchmarks.uncertainty.corpus import Cell, cells, fitted_cells, table, table_cells
+from benchmarks.uncertainty.corpus import Cell, cells, fitted_cells, of_database, table, table_cells
 from benchmarks.uncertainty.sizes import Coverage, by_group, covered, learned, left_out
 from calibrate.uncertainty import error_model
 from calibrate.uncertainty.error_model import MADE
@@ -27,6 +27,7 @@ PAGE = ROOT / "docs" / "uncertainty.md"
 SIZES = ROOT / "calibrate" / "uncertainty" / "sizes.yaml"
 SOURCES = {
     "shapes": "shapes alone, beside {n} metrics of measured closed loops of dense models on H100, H200 and B200",
+    "database": "a database of operators, beside {n} metrics of measured closed loops of dense models",
     "tables": "operator tables, beside {n} measured closed loops of Llama-3.1-8B on one H100",
     "fit": "fits, beside {n} metrics of held-out runs of four models on H100",
 }
@@ -36,6 +37,7 @@ def corpus(data: Path, rows: Path | None) -> dict[str, list[Cell]]:
     """The cells of each way to make a cost."""
     return {
         "shapes": list(cells(table(rows))),
+        "database": list(cells(table(rows), of_database)),
         "tables": list(table_cells(data)),
         "fit": list(fitted_cells((ROOT / "docs" / "fidelity.md").read_text())),
     }

@@ -14,10 +14,11 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,13 @@ import pandas as pd
 
 import slotstep
 from benchmarks.fidelity import closed_loop
-from calibrate.profiles.profile import named
+from calibrate.database.profile import from_database
+from calibrate.database.request import Request
+from calibrate.profiles.host_time import host_time
+from calibrate.profiles.profile import Profile, named
 from sim.cost.forms import StepCost
 from sim.cost.scaled import Scaled
-from slotstep.runs import costs
+from slotstep.runs import profiles
 from slotstep.runs.workload import LoadedWorkload, load
 from slotstep.scenario.schema import Scenario
 
@@ -79,13 +83,63 @@ def table(file: Path | None = None, held: bool = False) -> pd.DataFrame:
     return rows[chosen & rows["model_path"].isin(MODELS) & rows["system"].isin(DEVICES)].reset_index(drop=True)
 
 
-def cells(rows: pd.DataFrame) -> Iterator[Cell]:
-    """The metrics of every row, predicted from shapes at their default efficiencies."""
+Row = Mapping[str, Any]
+
+
+def of_shapes(row: Row) -> StepCost:
+    """The cost of a row from shapes alone, with the host time of its engine."""
+    return profiles.of_shape(
+        MODELS[row["model_path"]],
+        DEVICES[row["system"]],
+        efficiency={},
+        engine=row["backend"],
+        version=version_of(row),
+        tensor_parallel=int(row["tp_size"]),
+        dtype="fp8",
+        kv_dtype="fp8",
+    ).cost()
+
+
+def of_database(row: Row) -> StepCost:
+    """The cost of a row from measured operators of its system, with the host time of its engine."""
+    request = Request(
+        MODELS[row["model_path"]],
+        row["system"],
+        row["backend"],
+        tensor_parallel=int(row["tp_size"]),
+        gemm="fp8",
+        kv="fp8",
+    )
+    return from_database_once(request).cost(host=host_time(row["backend"], version_of(row)).likely)
+
+
+def version_of(row: Row) -> str | None:
+    """The version of the engine, None where the row does not state it."""
+    found = row["backend_version"]
+    return found if isinstance(found, str) else None
+
+
+@cache
+def from_database_once(request: Request) -> Profile:
+    """The profile of a request; rows share it."""
+    return from_database(request, name="corpus", date="computed when used")
+
+
+def cells(rows: pd.DataFrame, cost: Callable[[Row], StepCost] = of_shapes) -> Iterator[Cell]:
+    """The metrics of every row, predicted from the cost that `cost` gives for it.
+
+    A row for which it raises ValueError, as where no operators were measured, is named on standard error.
+    """
     for record in rows.to_dict("records"):
         row = {str(name): value for name, value in record.items()}
+        try:
+            price = cost(row)
+        except ValueError as error:
+            print(f"{row['id']}: left out: {error}", file=sys.stderr)
+            continue
         stated = "gap" not in row["silicon_data_source"]
         made = scenario(row, stated)
-        found = moved(costs.cost(made), partial(means, made, load(made)))
+        found = moved(price, partial(means, made, load(made)))
         group = f"{MODELS[row['model_path']]}, {row['system']}, {row['backend']}"
         for metric in ("tpot", "ttft") if stated else ("tpot",):
             yield cell(group, metric, row[f"silicon_{metric}_ms"] / 1e3, found)
@@ -159,8 +213,8 @@ def family(run: str) -> str:
     return found[0] if found else "qwen3-14b"
 
 
-def scenario(row: dict[str, Any], stated: bool) -> Scenario:
-    """The closed loop of a row; `stated`: its protocol is that of InferenceX."""
+def scenario(row: Row, stated: bool) -> Scenario:
+    """The closed loop of a row, whose cost is given when it runs; `stated`: its protocol is that of InferenceX."""
     clients = int(row["batch_size"])
 
     def length(most: int) -> Any:
@@ -175,19 +229,12 @@ def scenario(row: dict[str, Any], stated: bool) -> Scenario:
     if row["backend"] == "vllm":
         engine |= {"preset": "vllm", "prefix_cache": False}
     requests: dict[str, Any] = {"requests": ROUNDS * clients, "arrivals": {"at_once": {}}}
-    shape: dict[str, Any] = {
-        "model": MODELS[row["model_path"]],
-        "device": DEVICES[row["system"]],
-        "tensor_parallel": int(row["tp_size"]),
-        "dtype": "fp8",
-        "kv_dtype": "fp8",
-    }
     return slotstep.parse(
         {
             "workload": {"synthetic": {**requests, "prompt": length(prompt), "output": length(output)}},
             "clients": {"closed": {"clients": clients}},
             "engine": engine,
-            "cost": {"shape": shape},
+            "cost": {"unit": "1ms"},
         },
         allow_large=True,
     )

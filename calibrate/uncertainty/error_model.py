@@ -18,6 +18,7 @@ from calibrate.uncertainty.model import Uncertainty, from_mapping
 
 MADE = {
     "shapes": "from shapes alone",
+    "database": "from a kept database of operators",
     "tables": "of measured operators",
     "fit": "fitted to steps or requests",
 }
@@ -32,8 +33,11 @@ def sizes() -> Mapping[str, Uncertainty]:
 
 def made(content: Mapping[str, Any]) -> str:
     """How the cost of a profile was made: one of MADE."""
-    if "efficiency" in (content.get("details") or {}):
+    details = content.get("details") or {}
+    if "efficiency" in details:
         return "shapes"
+    if "sampler" in details:
+        return "database"
     return "tables" if "table" in content["curve"] else "fit"
 
 

@@ -17,6 +17,20 @@ class Forwarding(Order):
     def inner_of(self, seq: Sequence) -> Order:
         """The wrapped order that holds this sequence."""
 
+    @abstractmethod
+    def inners(self) -> Iterable[Order]:
+        """All wrapped orders."""
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Forwarded to all wrapped orders."""
+        for order in self.inners():
+            order.arrange(now, step)
+
+    def processed(self, tokens: int) -> None:
+        """Forwarded to all wrapped orders."""
+        for order in self.inners():
+            order.processed(tokens)
+
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Forwarded to the wrapped order."""
         self.inner_of(seq).push(seq, now, step)
@@ -72,10 +86,15 @@ class Wrapper(Forwarding):
         self.by_urgency = inner.by_urgency and not self.reorders
         self.preempts = inner.preempts
         self.counts_service = inner.counts_service
+        self.counts_tokens = inner.counts_tokens
 
     def inner_of(self, seq: Sequence) -> Order:
         """The one wrapped order."""
         return self.inner
+
+    def inners(self) -> Iterable[Order]:
+        """The one wrapped order."""
+        return (self.inner,)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """Forwarded to the wrapped order."""

@@ -58,6 +58,8 @@ class Scheduler:
         A plan may also end empty because the only sequence it could serve was preempted (`preempted`): plan again.
         """
         state = self.state
+        if state.filled:
+            state.keep_filled()
         if state.leaving.finished or state.leaving.riding:
             self.evict_finished(now)
         if state.leaving.abandoned:
@@ -202,6 +204,12 @@ class Scheduler:
         if not config.chunked and seq.request.prompt > config.token_budget:
             return "prompt exceeds the token budget"
         return ""
+
+    @property
+    def capacity(self) -> tuple[object, ...]:
+        """What decides whether a request fits at all."""
+        config = self.config
+        return self.pool.pages, self.pool.page_size, config.max_model_len, config.chunked or config.token_budget
 
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
         """Why a sequence that could run is rejected now: the queue is full, or a limit of the order; else empty."""

@@ -12,7 +12,7 @@ from sim.engine.counters import Admissions, Leaving, Totals
 from sim.engine.decoding import Decoders
 from sim.engine.queue import Waiting
 from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED, EventLog, Kind
-from sim.memory.pool import PagePool
+from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
 from sim.sequence import Page, Sequence
@@ -27,6 +27,8 @@ class EngineState:
     running      sequences with a slot, by admission number, in that order
     decoders     those of `running` that compute one token in every step
     catching_up  the other ones of `running` that compute
+    filled       prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
+                 positions)
     leaving      sequences that have ended
     totals       sums over `running`
     admissions   what admissions leave behind
@@ -44,6 +46,7 @@ class EngineState:
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
         self.catching_up: dict[int, Sequence] = {}
+        self.filled: list[tuple[Sequence, int, int]] = []
         self.leaving = Leaving()
         self.totals = Totals()
         self.admissions = Admissions()
@@ -51,6 +54,7 @@ class EngineState:
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
+        self.filled = []
         self.leaving.reset()
         self.totals = Totals()
         self.decoders.go_back(step)
@@ -109,9 +113,22 @@ class EngineState:
         seq.behind = end < seq.known
 
     def keep_pages(self, seq: Sequence, tokens: int) -> None:
-        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight."""
+        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight.
+
+        A pool that enters them late gets those that earlier steps have filled.
+        """
         in_flight = seq.last_step >= self.log.steps
-        self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+        filled = seq.computed if self.pool.late else seq.computed + tokens
+        self.pool.keep(seq, min(filled, seq.known - in_flight) // self.pool.page_size)
+
+    def keep_filled(self) -> None:
+        """Enter the pages of prefills that have ended into a cache that takes them late."""
+        filled, self.filled = self.filled, []
+        for seq, serial, positions in filled:
+            if seq.last_step >= self.log.steps:
+                self.filled.append((seq, serial, positions))
+            elif self.running.get(serial) is seq:
+                self.pool.keep(seq, positions // self.pool.page_size)
 
     def unwritten(self, seq: Sequence) -> list[Page]:
         """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
@@ -123,7 +140,7 @@ class EngineState:
 
     # ------------------------------------------------------------------ slots
 
-    def enter(self, seq: Sequence, serial: int, found: list[Page], needs: int) -> None:
+    def enter(self, seq: Sequence, serial: int, found: Found, needs: int) -> None:
         """Give a sequence a slot, and what needs no computing: pages found, positions on the host or sent along.
 
         needs  pages that it takes now under a rule that reserves them
@@ -162,10 +179,12 @@ class EngineState:
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)
 
-    def advance(self, tokens: int, steps: int) -> None:
-        """Count `steps` steps that have been planned, each of which computes `tokens` positions."""
-        self.decoders.advance(steps)
+    def advance(self, tokens: int, steps: int) -> bool:
+        """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
+        if self.waiting.order.counts_tokens:
+            self.waiting.order.processed(tokens * steps)
+        return self.decoders.advance(steps)
 
     def swap_out(self, positions: int) -> None:
         """Positions of a preempted sequence are copied to the host with the next step."""
@@ -223,13 +242,10 @@ class EngineState:
 
     # ------------------------------------------------------------------ ends
 
-    def finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """The last token of a sequence is there; under late harvest it is never collected."""
-        if self.config.harvest_late:
-            seq.outcome = LOST
-            self.log.event(now, LOST, seq.index, self.log.steps - 1)
-        else:
-            self.log_end(seq, now)
+    def lose_token(self, seq: Sequence, now: Nanoseconds) -> None:
+        """The last token of a sequence is there, and is never collected (late harvest)."""
+        seq.outcome = LOST
+        self.log.event(now, LOST, seq.index, self.log.steps - 1)
 
     def log_end(self, seq: Sequence, now: Nanoseconds) -> None:
         """Log the end of a request: all its tokens, all that its client waits for, or all of this engine's part."""

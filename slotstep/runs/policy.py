@@ -42,6 +42,9 @@ def order(scenario: Scenario) -> Order:
         needy = policies.needs_prefix_cache(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")
+        needy = policies.needs_radix_cache(name, options)
+        if needy and scenario.engine.radix is None:
+            raise ValueError(f"{needy} needs engine.prefix_cache: radix")
         return made
 
 

@@ -1,4 +1,4 @@
-"""Profiles that scenarios and commands name: shipped, in files, computed from shapes, or of the measured database."""
+"""Profiles that scenarios and commands name: shipped, in files, computed from shapes, of the measured database."""
 
 from __future__ import annotations
 

@@ -54,7 +54,14 @@ def test_the_derivatives_are_those_of_the_steps() -> None:
 def rows(folder: Path) -> Path:
     """Twenty rows of one model, and one of a precision that is not predicted."""
     names = [f"row {number}" for number in range(20)]
-    frame = pd.DataFrame({"id": [*names, "other"], "silicon_data_source": "source_file=2026.csv", "backend": "vllm"})
+    frame = pd.DataFrame(
+        {
+            "id": [*names, "other"],
+            "silicon_data_source": "source_file=2026.csv",
+            "backend": "vllm",
+            "backend_version": None,
+        }
+    )
     frame = frame.assign(
         model_path="meta-llama/Llama-3.1-70B", system="h100_sxm", mode="agg", pp_size=1.0, tp_size=4.0
     )

@@ -166,8 +166,14 @@ def test_an_uncertainty_that_is_none_is_refused(stated: dict[str, Any], says: st
 
 def test_a_profile_that_states_none_has_that_of_costs_made_like_it() -> None:
     of_shapes = made(details={"efficiency": {"weights": 0.8}})
+    of_database = made(details={"sampler": 1})
     table = {"dense": {"at": [1], "ns": [1e6]}, "decode": {"at": [1], "ns": [0], "per_position": [1]}}
     of_table = profile({"table": {**table, "chunk": table["decode"]}}, **ABOUT)
-    assert [error_model.made(each.content) for each in (of_shapes, of_table, made())] == ["shapes", "tables", "fit"]
+    assert [error_model.made(each.content) for each in (of_shapes, of_database, of_table, made())] == [
+        "shapes",
+        "database",
+        "tables",
+        "fit",
+    ]
     assert error_model.of(made().content) == error_model.sizes()["fit"]
     assert set(error_model.sizes()) == set(error_model.MADE)

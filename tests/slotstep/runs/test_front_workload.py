@@ -55,7 +55,7 @@ def test_a_declared_limit_is_written_and_read_back_as_declared(trace: dict[str, 
     content = {"workload": {"trace": trace}, "cost": {"unit": "1ms"}}
     asked = workload.requests(slotstep.parse(content, source="limits.yaml", folder=tmp_path))
     write(tabulate(asked)[0], tmp_path / "again.parquet")
-    assert [request.declared for request in load(tmp_path / "again.parquet").requests()] == [False, True, True]
+    assert [request.declared for request in load(tmp_path / "again.parquet").requests()] == [0, 5, 40]
     assert limits({"trace": {"auto": "again.parquet"}, "max_output": 20}, tmp_path) == {"1": 20, "2": 5, "3": 40}
 
 
