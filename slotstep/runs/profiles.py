@@ -1,4 +1,4 @@
-"""Profiles that scenarios and commands name: shipped ones, files, computed from shapes, or of the measured database."""
+"""Profiles that scenarios and commands name: shipped ones, files, computed from shapes, or of the database."""
 
 from __future__ import annotations
 
