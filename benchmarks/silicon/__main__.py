@@ -23,14 +23,14 @@ from benchmarks.silicon.fit import fitted
 from benchmarks.silicon.rows import Row, aggregated, some
 from calibrate.database.profile import with_prompt_factor
 from calibrate.profiles.profile import Profile
-from slotstep.runs.database_profiles import database_profile
+from slotstep.runs.profiles import of_database
 
 COLUMNS = {"simulated": "simulated", "estimate": "its own estimate", "shapes": "shapes"}
 
 
 def profile_of(row: Row, folder: Path, prompts: float) -> tuple[Profile, Path]:
     """The profile that a row needs, and its file in `folder` with the kernels of prompts scaled."""
-    profile = database_profile(row.request(), "silicon")
+    profile = of_database(row.request(), "silicon")
     path = folder / f"{profile.sha256[:16]}-{prompts:g}.yaml"
     if not path.exists():
         path.write_text(with_prompt_factor(profile, prompts).text())

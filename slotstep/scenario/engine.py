@@ -47,6 +47,8 @@ NOT_APART = (
     ),
 )
 """Keys without effect where prefill and decode are passes of their own."""
+OF_A_RULE = ("admission", "reserve_full_prompt", "watermark")
+"""Of these, the keys that apply if the admission rule decides."""
 
 
 class RatioRule(Section):
@@ -231,7 +233,10 @@ class Engine(Section):
 
     def apart_alone(self) -> None:
         """Raise ValueError for a setting that an engine with passes of one kind does not have."""
+        by_rule = self.apart is not None and self.apart.admission == "rule"
         for key in NOT_APART:
+            if by_rule and key in OF_A_RULE:
+                continue
             if getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key} does not apply to an engine with passes of one kind (apart)")
 
@@ -268,8 +273,6 @@ class Engine(Section):
                     raise ValueError(f"{key} needs prefix_cache: true")
         for key in ("model", "positions", "warm") if self.radix is not None else ():
             if getattr(self, key) is not None:
-                raise ValueError(
-                    f"{key} needs a prefix cache of blocks; found radix, which no other run reads"
-                )
+                raise ValueError(f"{key} needs a prefix cache of blocks; found radix, which no other run reads")
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")

@@ -41,7 +41,7 @@ class ApartScheduler:
         self.config = config
         self.policy = policy
         self.pool = pool
-        self.state = ApartState(policy.order, pool, config)
+        self.state = ApartState(policy, pool, config)
         self.log = self.state.log
         self.unsettled = False
         self.complaint = ""

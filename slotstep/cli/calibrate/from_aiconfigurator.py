@@ -42,7 +42,7 @@ def from_aiconfigurator(
     """Compose whole steps of the measured operators in the package aiconfigurator-core."""
     from calibrate.database.profile import with_prompt_factor
     from calibrate.database.request import Request
-    from slotstep.runs.database_profiles import database_profile
+    from slotstep.runs.profiles import of_database
     from traces.errors import BadInput
 
     request = Request(
@@ -50,7 +50,7 @@ def from_aiconfigurator(
         expert_parallel, gemm, moe, kv, attention,
     )  # fmt: skip
     try:
-        made = with_prompt_factor(database_profile(request, out.stem), prompt_factor)
+        made = with_prompt_factor(of_database(request, out.stem), prompt_factor)
     except ValueError as error:
         raise BadInput(str(error)) from None
     write_profile(made, out)

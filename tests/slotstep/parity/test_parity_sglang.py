@@ -11,6 +11,7 @@ from policies.base.sorted_queue import SortedQueue
 from sim.engine.apart import admission, decode, progress, retraction, scheduler
 from sim.engine.apart.admission import Prefill
 from sim.engine.apart.budget import PrefillBudget, rounded
+from sim.engine.apart.counters import Gate
 from sim.engine.apart.ratio import NewTokenRatio
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.memory.radix_tree import RadixTree
@@ -187,7 +188,7 @@ def the_retracted_first_in_line(patch):
 
 
 def prefills_in_every_pass(patch):
-    patch.setattr(ApartScheduler, "held_back", lambda self: False)
+    patch.setattr(Gate, "held_back", lambda self: False)
 
 
 def nobody_is_displaced(patch):
