@@ -23,6 +23,7 @@ class EngineState:
 
     on_demand    pages are taken as positions are computed; otherwise all of them at admission
     takes_slots  a waiting sequence may take the slot of a running one
+    listeners    what the order has registered: notified of the service that sequences receive
     waiting      the queue
     running      sequences with a slot, by admission number, in that order
     decoders     those of `running` that compute one token in every step
@@ -40,6 +41,7 @@ class EngineState:
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
         self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
+        self.listeners = policy.order.listeners
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
@@ -199,8 +201,8 @@ class EngineState:
             self.log.stint(seq.index, joined, latest + 1)
         if self.pool.remembers:
             self.pool.keep(seq, seq.computed // self.pool.page_size)
-        if self.waiting.order.counts_service:
-            self.waiting.order.paused(seq, self.decoders.step)
+        for listener in self.listeners:
+            listener.paused(seq, self.decoders.step)
 
     def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
         """Remove an ended sequence from the queue."""
@@ -216,10 +218,10 @@ class EngineState:
         self.depart(seq)
 
     def depart(self, seq: Sequence) -> None:
-        """Notify the admission rule, and an order that counts service, that a sequence is gone."""
+        """Notify the admission rule and the listeners that a sequence is gone."""
         self.admission.left(seq)
-        if self.waiting.order.counts_service:
-            self.waiting.order.left(seq, self.decoders.step)
+        for listener in self.listeners:
+            listener.left(seq, self.decoders.step)
 
     # ------------------------------------------------------------------ ends
 

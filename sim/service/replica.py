@@ -92,7 +92,7 @@ class Replica:
 
     def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
         """A request, or one leg of it, arrives now; returns its sequence, None if it is rejected."""
-        if self.flying is not None and self.scheduler.policy.order.counts_service:
+        if self.flying is not None and self.scheduler.state.listeners:
             self.catch_up(self.flying)
         seq = self.scheduler.submit(request, self.env.now, leg)
         if self.flying is None:
