@@ -137,8 +137,8 @@ def admit(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None
     if state.config.contiguous:
         batch.copied += splice(state, seq)
     state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
-    if state.waiting.order.counts_service:
-        state.waiting.order.admitted(seq, step)
+    for listener in state.listeners:
+        listener.admitted(seq, step)
 
 
 def splice(state: EngineState, seq: Sequence) -> int:

@@ -166,8 +166,8 @@ class Prefill:
         state.order.pop(seq)
         state.enter(seq, found)
         state.log.event(self.batch.planned, ADMITTED, seq.index, found)
-        if state.order.counts_service:
-            state.order.admitted(seq, state.decoders.step)
+        for listener in state.order.listeners:
+            listener.admitted(seq, state.decoders.step)
         self.take(seq, tokens, whole)
         if not self.budget.has_room and not state.config.by_rule:
             return Stop.NO_TOKEN

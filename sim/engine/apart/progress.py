@@ -114,8 +114,8 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
         if seq.compute(tokens):
             batch.prefilled.append((seq, seq.serial, seq.known))
             seq.first_token(number, decoders.step)
-            if order.counts_service:
-                order.token(seq, decoders.step)
+            for listener in order.listeners:
+                listener.token(seq, decoders.step)
             if seq.computed == seq.target.goal:
                 end(state, seq, batch)
     if batch.decoders:
@@ -150,8 +150,8 @@ def end_due(state: ApartState, batch: ApartBatch) -> None:
     for seq in state.decoders.due():
         assert isinstance(seq, ApartSequence)
         seq.latest = state.passes.decode
-        if state.order.counts_service:
-            state.order.paused(seq, state.decoders.step)
+        for listener in state.order.listeners:
+            listener.paused(seq, state.decoders.step)
         end(state, seq, batch)
 
 

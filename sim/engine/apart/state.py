@@ -80,16 +80,16 @@ class ApartState:
         """A sequence decodes from the pass being planned on."""
         self.decoders.join(seq)
         seq.until = seq.limit + seq.request.prompt - 1 - seq.computed + self.decoders.step
-        if self.order.counts_service:
-            self.order.decoding(seq, self.decoders.step)
+        for listener in self.order.listeners:
+            listener.decoding(seq, self.decoders.step)
 
     def stop(self, seq: ApartSequence) -> None:
         """A decoder decodes no further; its progress is stored in it again."""
         latest = self.latest(seq)
         self.decoders.leave(seq)
         seq.latest = latest
-        if self.order.counts_service:
-            self.order.paused(seq, self.decoders.step)
+        for listener in self.order.listeners:
+            listener.paused(seq, self.decoders.step)
 
     def close(self, seq: ApartSequence) -> None:
         """The last token of a sequence is planned."""
@@ -140,10 +140,10 @@ class ApartState:
         self.depart(seq)
 
     def depart(self, seq: ApartSequence) -> None:
-        """Notify the admission rule, and an order that counts service, that a sequence is gone."""
+        """Notify the admission rule and the listeners that a sequence is gone."""
         self.admission.left(seq)
-        if self.order.counts_service:
-            self.order.left(seq, self.decoders.step)
+        for listener in self.order.listeners:
+            listener.left(seq, self.decoders.step)
 
     def check(self) -> None:
         """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""

@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
 from sim.policy.base import Order
+from sim.policy.listener import Listener
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
 
-class Forwarding(Order):
+class Forwarding(Order, Listener):
     """An order over one or several others. Each sequence is in one of them, to which its hooks are forwarded."""
 
     @abstractmethod
@@ -52,28 +53,33 @@ class Forwarding(Order):
         return self.inner_of(seq).refusal(seq, now)
 
     def admitted(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).admitted(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.admitted(seq, step)
 
     def token(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).token(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.token(seq, step)
 
     def decoding(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).decoding(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.decoding(seq, step)
 
     def paused(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).paused(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.paused(seq, step)
 
     def left(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).left(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.left(seq, step)
 
 
 class Wrapper(Forwarding):
-    """An order over one other, `inner`.
+    """An order over one other, `inner`. One that watches service registers itself in place of the listeners of that.
 
     reorders  the wrapper may change which sequence goes first; then `appends` and `by_urgency` of `inner` do not hold
     """
@@ -85,8 +91,8 @@ class Wrapper(Forwarding):
         self.appends = inner.appends and not self.reorders
         self.by_urgency = inner.by_urgency and not self.reorders
         self.preempts = inner.preempts
-        self.counts_service = inner.counts_service
         self.counts_tokens = inner.counts_tokens
+        self.listeners = inner.listeners
 
     def inner_of(self, seq: Sequence) -> Order:
         """The one wrapped order."""
