@@ -52,6 +52,10 @@ class Forwarding(Order, Listener):
         """Forwarded to the wrapped order."""
         return self.inner_of(seq).refusal(seq, now)
 
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
+        """Forwarded to the wrapped order."""
+        return self.inner_of(seq).chunk_limit(seq, budget, page_size)
+
     def admitted(self, seq: Sequence, step: int) -> None:
         """Forwarded to the listeners of the wrapped order."""
         for listener in self.inner_of(seq).listeners:
