@@ -1,6 +1,6 @@
-"""Generates the two reference pages: every key of a scenario, every command with its options.
+"""Generates the reference pages: every key of a scenario, every command with its options, every metric.
 
-    python -m docs.reference            write docs/reference-scenario.md and docs/reference-commands.md
+    python -m docs.reference            write docs/reference-*.md and docs/summary.schema.json
     python -m docs.reference --check    change nothing; exit with 1 if they would change
 
 Keys, types and defaults come from the schema and the registry of policies, commands and options from the command
@@ -23,6 +23,7 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from docs.metrics import metrics_page, schema_file
 from policies.registry import POLICIES
 from slotstep.cli.app import app
 from slotstep.scenario import fields, units
@@ -255,11 +256,16 @@ def explained(option: Any) -> str:
     return " ".join(part for part in text if part)
 
 
-PAGES = {"reference-scenario.md": scenario_page, "reference-commands.md": commands_page}
+PAGES = {
+    "reference-scenario.md": scenario_page,
+    "reference-commands.md": commands_page,
+    "reference-metrics.md": lambda: metrics_page(NOTE),
+    "summary.schema.json": schema_file,
+}
 
 
 def main() -> None:
-    """Write both pages, or say which are out of date."""
+    """Write all pages, or say which are out of date."""
     made = {DOCS / name: page() for name, page in PAGES.items()}
     stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     if "--check" not in sys.argv[1:]:

@@ -12,7 +12,7 @@ A preempted request is not charged again; it returns to its tenant's queue and i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from policies.base.entry import Entry, Option
@@ -60,6 +60,10 @@ class DeficitRoundRobin(Forwarding):
     def inner_of(self, seq: Sequence) -> Order:
         """The queue of its tenant."""
         return self.tenant(seq).queue
+
+    def inners(self) -> Iterable[Order]:
+        """The queues of all tenants."""
+        return (tenant.queue for tenant in self.tenants.values())
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join the tenant's queue."""

@@ -13,57 +13,47 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from policies import (
-    aging,
-    drr,
-    edf,
-    fair,
-    fcfs,
-    hrrn,
-    least_slack,
-    longest,
-    longest_prefix,
-    max_wait,
-    mlfq,
-    priority,
-    random_order,
-    reserved,
-    shortest_prompt,
-    sjf,
-    srpt,
-    tenant_quota,
-    tenant_rate,
-    tenant_slots,
-    third_party,
-    vtc,
-)
+from policies.base.choices import Reader, choice
+from policies.base.choices import settings as with_defaults
 from policies.base.entry import Entry, Option
-from policies.base.option_values import suggestion
 from sim.policy.base import LastAdmitted, Order, Victim
+from sim.registry import Registry
 
-POLICIES: dict[str, Entry] = {
-    "fcfs": fcfs.ENTRY,
-    "sjf": sjf.ENTRY,
-    "fair": fair.ENTRY,
-    "priority": priority.ENTRY,
-    "srpt": srpt.ENTRY,
-    "shortest_prompt": shortest_prompt.ENTRY,
-    "longest": longest.ENTRY,
-    "edf": edf.ENTRY,
-    "least_slack": least_slack.ENTRY,
-    "hrrn": hrrn.ENTRY,
-    "mlfq": mlfq.ENTRY,
-    "longest_prefix": longest_prefix.ENTRY,
-    "random": random_order.ENTRY,
-    "vtc": vtc.ENTRY,
-    "drr": drr.ENTRY,
-    "max_wait": max_wait.ENTRY,
-    "aging": aging.ENTRY,
-    "tenant_slots": tenant_slots.ENTRY,
-    "tenant_rate": tenant_rate.ENTRY,
-    "tenant_quota": tenant_quota.ENTRY,
-    "reserved": reserved.ENTRY,
-}
+POLICIES = Registry(
+    "policy",
+    "slotstep.policies",
+    {
+        "fcfs": "policies.fcfs:ENTRY",
+        "sjf": "policies.sjf:ENTRY",
+        "fair": "policies.fair:ENTRY",
+        "priority": "policies.priority:ENTRY",
+        "srpt": "policies.srpt:ENTRY",
+        "shortest_prompt": "policies.shortest_prompt:ENTRY",
+        "longest": "policies.longest:ENTRY",
+        "edf": "policies.edf:ENTRY",
+        "least_slack": "policies.least_slack:ENTRY",
+        "hrrn": "policies.hrrn:ENTRY",
+        "mlfq": "policies.mlfq:ENTRY",
+        "longest_prefix": "policies.longest_prefix:ENTRY",
+        "random": "policies.random_order:ENTRY",
+        "requeue": "policies.requeue:ENTRY",
+        "lpm": "policies.lpm:ENTRY",
+        "dfs_weight": "policies.dfs_weight:ENTRY",
+        "lof": "policies.lof:ENTRY",
+        "prefill_hrrn": "policies.prefill_hrrn:ENTRY",
+        "shortest_prefill_first": "policies.shortest_prefill_first:ENTRY",
+        "shuffle": "policies.shuffle:ENTRY",
+        "vtc": "policies.vtc:ENTRY",
+        "drr": "policies.drr:ENTRY",
+        "max_wait": "policies.max_wait:ENTRY",
+        "aging": "policies.aging:ENTRY",
+        "tenant_slots": "policies.tenant_slots:ENTRY",
+        "tenant_rate": "policies.tenant_rate:ENTRY",
+        "tenant_quota": "policies.tenant_quota:ENTRY",
+        "reserved": "policies.reserved:ENTRY",
+    },
+    Reader(Entry, "a class of sim.policy.base.Order, complete, or an Entry", Order),
+)
 
 LAST_ADMITTED = LastAdmitted()
 
@@ -143,6 +133,11 @@ def needs_prefix_cache(name: str, options: Mapping[str, object]) -> str | None:
     return next((each for each, _ in layers(name, options) if lookup(each).needs_prefix_cache), None)
 
 
+def needs_radix_cache(name: str, options: Mapping[str, object]) -> str | None:
+    """The name of the first policy, this one or one it wraps, that needs a radix cache; None if none does."""
+    return next((each for each, _ in layers(name, options) if lookup(each).needs_radix_cache), None)
+
+
 def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:
     """The victim rule of a policy: its own, or else that of the order it wraps; by default the last admitted."""
     victims = (lookup(each).victim for each, _ in layers(name, options or {}))
@@ -151,28 +146,9 @@ def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:
 
 def lookup(name: str) -> Entry:
     """The entry of a built-in or third-party policy."""
-    found = POLICIES.get(name) or third_party.load(name)
-    if found is None:
-        raise ValueError(f"{name!r} is unknown; {suggestion(name, [*POLICIES, *third_party.offered()])}")
-    return found
+    return POLICIES.find(name)
 
 
 def settings(name: str, options: Mapping[str, object]) -> dict[str, object]:
     """The options with the policy's own defaults, in the order of its entry."""
-    known = lookup(name).options
-    for key in options:
-        if key not in known:
-            remedy = suggestion(key, known) if known else f"{name} has none"
-            raise ValueError(f"{name}.{key}: unknown option; {remedy}")
-    return {key: options.get(key, option.default) for key, option in known.items()}
-
-
-def choice(value: object) -> tuple[str, Mapping[str, object]]:
-    """(name, options) of a policy written as a name or as {name: options}."""
-    if isinstance(value, str):
-        return value, {}
-    if isinstance(value, Mapping) and len(value) == 1:
-        name, options = next(iter(value.items()))
-        if isinstance(options, Mapping) or options is None:
-            return str(name), options or {}
-    raise ValueError(f"found {value!r}; expected the name of a policy, or its name with its options")
+    return with_defaults(name, lookup(name), options)

@@ -1,4 +1,4 @@
-"""Routers: which replica a request is sent to.
+"""Routers: which replica a request is sent to. A new one is its file and a line in ROUTERS.
 
 A router reads, for each replica, the requests and tokens in flight and whether the replica is up. No router chooses a
 replica that has failed. Random choices use a stream named by the pool, the request's id and the number of earlier
@@ -7,12 +7,16 @@ attempts: they do not depend on other requests, and those of two pools or two at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
-from policies.base.option_values import suggestion, whole
+from policies.base import choices
+from policies.base.choices import Reader
+from policies.base.entry import Choice, Option
+from policies.base.option_values import whole
+from sim.registry import Registry
 from sim.request import Request
 from sim.service.cluster import Load, Router
 
@@ -170,20 +174,53 @@ class PrefixAffinity:
         return None
 
 
-Options = dict[str, object]
+def weighted(seed: int, replicas: int, pool: str, weights: object) -> Router:
+    """Weighted round robin. Raises ValueError unless there is a positive weight for each replica."""
+    numbers = weights if isinstance(weights, list | tuple) else ()
+    fine = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < inf for n in numbers)
+    if len(numbers) != replicas or not fine:
+        raise ValueError(f"weights is {weights!r}; expected {replicas} numbers above 0, one for each replica")
+    return Weighted(tuple(float(number) for number in numbers))
 
-BUILDERS: dict[str, Callable[[Options, int, int, str], Router]] = {
-    "round_robin": lambda options, seed, replicas, pool: RoundRobin(),
-    "random": lambda options, seed, replicas, pool: Uniform(seed, pool),
-    "least_requests": lambda options, seed, replicas, pool: LeastRequests(),
-    "least_tokens": lambda options, seed, replicas, pool: LeastTokens(),
-    "power_of_two": lambda options, seed, replicas, pool: PowerOfTwo(seed, pool),
-    "weighted": lambda options, seed, replicas, pool: Weighted(weights(options.pop("weights", None), replicas)),
-    "sticky": lambda options, seed, replicas, pool: Sticky(one_of(options, "by", ("tenant", "session"))),
-    "prefix": lambda options, seed, replicas, pool: PrefixAffinity(
-        count(options, "tokens", 16), count(options, "tolerance", 8)
+
+def sticky(seed: int, replicas: int, pool: str, by: object) -> Router:
+    """A replica for each tenant or session. Raises ValueError for any other `by`."""
+    if by not in ("tenant", "session"):
+        raise ValueError(f"by is {by!r}; expected tenant or session")
+    return Sticky(str(by))
+
+
+def prefix(seed: int, replicas: int, pool: str, tokens: object, tolerance: object) -> Router:
+    """Affinity by prefixes. Raises ValueError for numbers below 0."""
+    return PrefixAffinity(whole("tokens", tokens, least=0), whole("tolerance", tolerance, least=0))
+
+
+ROUND_ROBIN = Choice("Replicas in turn, whatever their load.", lambda seed, replicas, pool: RoundRobin())
+WEIGHTED = Choice("Requests in proportion to weights, one for each replica.", weighted, {"weights": Option(None)})
+STICKY = Choice("All requests of a tenant, or of a session, to one replica.", sticky, {"by": Option("tenant")})
+PREFIX = Choice(
+    "The replica to which the last request with the same prefix was sent, unless it is too loaded.",
+    prefix,
+    {"tokens": Option(16), "tolerance": Option(8)},
+)
+
+ROUTERS: Registry[Choice[Router]] = Registry(
+    "router",
+    "slotstep.routers",
+    {
+        "round_robin": "policies.routers:ROUND_ROBIN",
+        "random": "policies.routers:Uniform",
+        "least_requests": "policies.routers:LeastRequests",
+        "least_tokens": "policies.routers:LeastTokens",
+        "power_of_two": "policies.routers:PowerOfTwo",
+        "weighted": "policies.routers:WEIGHTED",
+        "sticky": "policies.routers:STICKY",
+        "prefix": "policies.routers:PREFIX",
+    },
+    Reader[Choice[Router]](
+        Choice, "a class with choose, or a Choice", methods=("choose",), known=("seed", "replicas", "pool")
     ),
-}
+)
 
 
 def build(name: str, options: Mapping[str, object], seed: int, replicas: int, pool: str = "") -> Router:
@@ -191,32 +228,4 @@ def build(name: str, options: Mapping[str, object], seed: int, replicas: int, po
 
     Raises ValueError, in one line, for an unknown name, an unknown option or an impossible value.
     """
-    if name not in BUILDERS:
-        raise ValueError(f"{name!r} is unknown; {suggestion(name, BUILDERS)}")
-    rest = dict(options)
-    router = BUILDERS[name](rest, seed, replicas, pool)
-    if rest:
-        raise ValueError(f"{name} has no option {next(iter(rest))!r}")
-    return router
-
-
-def weights(given: object, replicas: int) -> tuple[float, ...]:
-    """The weights of the replicas. Raises ValueError unless there is a positive one for each."""
-    numbers = given if isinstance(given, list | tuple) else ()
-    fine = all(isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < inf for n in numbers)
-    if len(numbers) != replicas or not fine:
-        raise ValueError(f"weights is {given!r}; expected {replicas} numbers above 0, one for each replica")
-    return tuple(float(number) for number in numbers)
-
-
-def count(options: dict[str, object], key: str, default: int) -> int:
-    """Take a whole number of at least 0 from the options. Raises ValueError for any other value."""
-    return whole(key, options.pop(key, default), least=0)
-
-
-def one_of(options: dict[str, object], key: str, names: Sequence[str]) -> str:
-    """Take one of `names` from the options, by default the first. Raises ValueError for any other value."""
-    found = options.pop(key, names[0])
-    if found not in names:
-        raise ValueError(f"{key} is {found!r}; expected {' or '.join(names)}")
-    return str(found)
+    return choices.build(ROUTERS, name, options, seed=seed, replicas=replicas, pool=pool)

@@ -9,18 +9,22 @@ least_served       the fewest computed positions, prompt included: the least is 
 largest_remaining  the most predicted remaining tokens: pages are freed for the longest time, but much work is lost
                    where the prediction is wrong; long requests starve while short ones arrive
 
-Ties go to the last admitted, except under least_urgent.
+Ties go to the last admitted, except under least_urgent. A new rule is its file and a line in VICTIMS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from policies.base import choices
+from policies.base.choices import Reader
+from policies.base.entry import Choice, Option
 from policies.predictors.base import Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import LastAdmitted, LeastUrgent, Victim
+from sim.registry import Registry
 from sim.sequence import Sequence
 
 
@@ -53,7 +57,7 @@ class LargestRemaining:
         return max(reversed(running.values()), key=lambda seq: self.predict(seq.request) - seq.generated(step))
 
 
-def largest_remaining(seed: int, predict: object = "exact", error: object = 0) -> Victim:
+def largest_remaining(seed: int, predict: object, error: object) -> Victim:
     """The rule by this predictor. Raises ValueError for one that learns: victim rules are not notified of ends."""
     found = predictor(predict, error, seed)
     if isinstance(found, LearnedPredictor):
@@ -61,23 +65,32 @@ def largest_remaining(seed: int, predict: object = "exact", error: object = 0) -
     return LargestRemaining(found)
 
 
-VICTIMS: dict[str, Callable[..., Victim]] = {
-    "last_admitted": lambda seed: LastAdmitted(),
-    "least_urgent": lambda seed: LeastUrgent(),
-    "fewest_generated": lambda seed: FewestGenerated(),
-    "least_served": lambda seed: LeastServed(),
-    "largest_remaining": largest_remaining,
-}
-OPTIONS = {"largest_remaining": ("predict", "error")}
+LAST_ADMITTED = Choice(
+    "The last admitted: the sequences admitted first are never preempted for later ones.",
+    lambda seed: LastAdmitted(),
+    source="vLLM",
+)
+LEAST_URGENT = Choice("The least urgent, of these the last to arrive.", lambda seed: LeastUrgent(), source="vLLM")
+LARGEST_REMAINING = Choice(
+    "The sequence with the most predicted remaining tokens.",
+    largest_remaining,
+    {"predict": Option("exact"), "error": Option(0)},
+)
+
+VICTIMS: Registry[Choice[Victim]] = Registry(
+    "victim rule",
+    "slotstep.victims",
+    {
+        "last_admitted": "policies.victims:LAST_ADMITTED",
+        "least_urgent": "policies.victims:LEAST_URGENT",
+        "fewest_generated": "policies.victims:FewestGenerated",
+        "least_served": "policies.victims:LeastServed",
+        "largest_remaining": "policies.victims:LARGEST_REMAINING",
+    },
+    Reader[Choice[Victim]](Choice, "a class with choose, or a Choice", methods=("choose",)),
+)
 
 
 def build(name: str, options: Mapping[str, object], seed: int) -> Victim:
     """A victim rule by its name. Raises ValueError, in one line, for a name or an option that does not exist."""
-    if name not in VICTIMS:
-        raise ValueError(f"{name!r} is unknown; known are {', '.join(VICTIMS)}")
-    known = OPTIONS.get(name, ())
-    for key in options:
-        if key not in known:
-            remedy = f"known are {', '.join(known)}" if known else "it has none"
-            raise ValueError(f"{name}.{key}: unknown option; {remedy}")
-    return VICTIMS[name](seed, **options)
+    return choices.build(VICTIMS, name, options, seed=seed)

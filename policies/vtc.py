@@ -16,7 +16,7 @@ requests. It is work-conserving, so it limits no tenant: for limits use `tenant_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from policies.base.entry import Entry, Option
 from policies.base.option_values import flag
@@ -60,6 +60,10 @@ class VirtualTokenCounter(Forwarding):
     def inner_of(self, seq: Sequence) -> Order:
         """The queue of its tenant."""
         return self.tenant(seq).queue
+
+    def inners(self) -> Iterable[Order]:
+        """The queues of all tenants."""
+        return (tenant.queue for tenant in self.tenants.values())
 
     def active(self, tenant: ServiceCounter) -> bool:
         """Whether the tenant is present: returning tenants are lifted to its counter, and it is not lifted."""

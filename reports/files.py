@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,20 @@ def write_bytes(path: Path, content: bytes) -> Path:
 def write_text(path: Path, content: str) -> Path:
     """Write text to `path` as UTF-8 with its line ends unchanged, atomically, and return `path`. Raises OSError."""
     return write_bytes(path, content.encode())
+
+
+def write_lines(path: Path, pieces: Iterable[str]) -> Path:
+    """Write pieces of text to `path` as they come, with gzip if its name ends in .gz, atomically, and return `path`.
+
+    Raises OSError.
+    """
+    with atomically(path) as temporary, temporary.open("wb") as raw, ExitStack() as stack:
+        file: IO[bytes] = raw
+        if path.suffix == ".gz":
+            file = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0)))
+        for piece in pieces:
+            file.write(piece.encode())
+    return path
 
 
 def write_json(path: Path, content: object) -> Path:

@@ -6,8 +6,8 @@ What it is to compute (Target) is fixed when it is submitted; what it holds of t
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Protocol
+from collections.abc import Hashable, Sized
+from typing import Any, Protocol
 
 from sim.log.events import FINISHED, Kind
 from sim.request import NO_LIMIT, WHOLE, Leg, Request
@@ -40,8 +40,14 @@ class Lookup(Protocol):
     @property
     def changes(self) -> int: ...
 
-    def find(self, seq: Sequence) -> list[Page]:
-        """The cached pages of the longest prefix of this sequence."""
+    def find(self, seq: Sequence) -> Sized:
+        """The cached pages of the longest prefix of this sequence, one token left to compute; changes nothing."""
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[Any, int]:
+        """(place in the cache, tokens found) of its first `most` tokens; in a radix cache that counts as a use."""
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
 
 
 class Nowhere:
@@ -54,6 +60,14 @@ class Nowhere:
     def find(self, seq: Sequence) -> list[Page]:
         """No page."""
         return []
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[None, int]:
+        """No place, no token."""
+        return None, 0
+
+    def domain(self, seq: Sequence) -> int:
+        """It shares with no other."""
+        return seq.index
 
 
 NOWHERE = Nowhere()
@@ -101,19 +115,31 @@ class HeldPages:
     pool      the memory, for an order that looks into the cache
     reserved  pages, under an admission rule that reserves them
     table     its pages that are in the prefix cache, and `keys` the keys of its prompt's (`sim.memory.prefix`)
+    content   its tokens (`sim.memory.content`); None: not made yet
+    node      the end of its path in the radix cache (`sim.memory.radix`)
+    in_tree   tokens found for it, or published by it (`sim.memory.radix`, `sim.memory.prefix`)
+    counted   tokens of the radix cache that count it among their hits (`sim.memory.radix`)
     """
 
-    __slots__ = ("keys", "pool", "reserved", "table")
+    __slots__ = ("content", "counted", "in_tree", "keys", "node", "pool", "reserved", "table")
 
     def __init__(self, pool: Lookup = NOWHERE) -> None:
         self.pool = pool
         self.reserved = 0
         self.table: list[Page] = []
         self.keys: list[bytes] = []
+        self.content: Any = None
+        self.node: Any = None
+        self.in_tree = self.counted = 0
 
     def hold(self, table: list[Page]) -> None:
         """Hold these pages of the prefix cache, and no others."""
         self.table = table
+
+    def lose(self) -> None:
+        """Hold nothing: the content of the memory is lost."""
+        self.reserved = self.in_tree = self.counted = 0
+        self.table, self.node = [], None
 
     def reserve(self, pages: int) -> None:
         """Hold so many reserved pages."""

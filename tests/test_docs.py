@@ -146,7 +146,7 @@ def test_every_key_of_a_scenario_is_explained() -> None:
 
 
 def test_every_key_and_column_of_the_output_is_explained() -> None:
-    page = (ROOT / "docs" / "output.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("output.md", "reference-metrics.md"))
     result = slotstep.run(slotstep.load(ROOT / "examples" / "eight-static.yaml"), "sjf")
     keys = set(result.summary) | {
         inner for key, part in result.summary.items() if isinstance(part, dict) and key != "tenants" for inner in part

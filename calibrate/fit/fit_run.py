@@ -14,8 +14,8 @@ from calibrate.hardware.roofline_bound import lower_bound_ns
 from calibrate.measure.frame import by_point, contention, drift_of
 from calibrate.measure.robust import Drift
 from calibrate.models.decoder_shape import from_written
+from calibrate.profiles.forms import curve
 from calibrate.profiles.profile import Profile, profile
-from calibrate.profiles.schema import curve
 
 Form = Literal["table", "roofline"]
 

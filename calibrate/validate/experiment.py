@@ -23,7 +23,7 @@ from calibrate.fit.fit_run import Fitted, Form, fit
 from calibrate.measure.measure import Plan, prepared, until
 from calibrate.measure.run_log import LINES
 from calibrate.measure.sampling_plan import SamplingPlan
-from calibrate.profiles.schema import curve
+from calibrate.profiles.forms import curve
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.live import Pacing, Replayed, replay

@@ -13,7 +13,7 @@ learns does so separately in each queue, from the queue's first use.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sim.policy.base import Order
 from sim.policy.wrapper import Wrapper, sooner
@@ -34,6 +34,10 @@ class LimitingWrapper(Wrapper):
         self.returned: dict[str, Sequence] = {}  # by group, the request that has rejoined the wrapped order
         self.queued: dict[int, Sequence] = {}  # requests that have been in the queue of their group
         self.running: dict[str, dict[int, Sequence]] = {}  # by group
+
+    def inners(self) -> Iterable[Order]:
+        """The wrapped order and the queues of held requests."""
+        return self.inner, *self.queues.values()
 
     @abstractmethod
     def may_go(self, seq: Sequence, now: Nanoseconds) -> bool:

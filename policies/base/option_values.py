@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from sim.request import Nanoseconds
@@ -60,10 +59,3 @@ def counts(name: str, value: object, least: int = 1) -> dict[str, int]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} is {value!r}; expected tenants with their counts")
     return {str(tenant): whole(f"{name}.{tenant}", count, least) for tenant, count in value.items()}
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all known names, for an error message."""
-    known = list(known)
-    near = get_close_matches(str(name), known, n=1)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

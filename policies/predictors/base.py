@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from policies.base.entry import Choice
 from sim.request import Request
 
 
@@ -42,3 +43,11 @@ class PromptLength:
 
     def __call__(self, request: Request) -> float:
         return request.prompt
+
+
+def prompt(seed: int) -> Predictor:
+    """The predictor by prompts; `seed` is not used."""
+    return PromptLength()
+
+
+PROMPT = Choice("The prompt's length: known without a model, and often a poor prediction.", prompt)

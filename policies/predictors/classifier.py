@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import isclose
 from random import Random
 
+from policies.base.entry import Choice, Option
 from policies.base.option_values import numbers
 from sim.request import Request
 
@@ -59,7 +60,7 @@ class Classifier:
         return stream.choices(range(len(self.edges) + 1), self.confusion[true])[0]
 
 
-def classifier(seed: int, edges: object, confusion: object = ()) -> Classifier:
+def classifier(seed: int, edges: object, confusion: object) -> Classifier:
     """A classifier from the options of a scenario. Raises ValueError, also for values of the wrong type."""
     bounds = numbers("edges", edges)
     if any(edge != int(edge) for edge in bounds):
@@ -68,3 +69,10 @@ def classifier(seed: int, edges: object, confusion: object = ()) -> Classifier:
         raise ValueError(f"confusion is {confusion!r}; expected a list of rows")
     rows = tuple(numbers("confusion", row) for row in confusion)
     return Classifier(tuple(map(int, bounds)), rows, seed)
+
+
+ENTRY = Choice(
+    "Predicts the middle of the drawn bucket, in tokens.",
+    classifier,
+    {"edges": Option(None, needed=True), "confusion": Option(())},
+)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import exp, log, pi, sin, sqrt
 from random import Random
 
+from policies.base.entry import Choice, Option
 from policies.base.option_values import number
 from sim.request import Request
 
@@ -58,3 +59,10 @@ class Correlated:
 def correlated(seed: int, tau: object, median: object, sigma: object) -> Correlated:
     """A predictor from the options of a scenario. Raises ValueError, also for values that are not numbers."""
     return Correlated(number("tau", tau), number("median", median), number("sigma", sigma), seed)
+
+
+ENTRY = Choice(
+    "Predicts a length whose normal score correlates with that of the true length.",
+    correlated,
+    {key: Option(None, needed=True) for key in ("tau", "median", "sigma")},
+)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from bisect import insort
 from math import ceil
 
+from policies.base.entry import Choice, Option
 from sim.request import Request
 from sim.sequence import Sequence
 
@@ -100,3 +101,25 @@ class Quantile(LearnedPredictor):
     def learn(self, request: Request, tokens: int) -> None:
         """Insert the length into the sorted outputs."""
         insort(self.outputs, tokens)
+
+
+def class_mean(seed: int, prior: object) -> LearnedPredictor:
+    """A predictor by class means; `seed` is not used."""
+    return ClassMean(prior)  # type: ignore[arg-type]  # it checks
+
+
+def quantile(seed: int, quantile: object, prior: object) -> LearnedPredictor:
+    """A predictor by a quantile; `seed` is not used."""
+    return Quantile(prior, quantile)  # type: ignore[arg-type]  # it checks
+
+
+CLASS_MEAN = Choice(
+    "The mean output of the ended requests of the same class: one tenant, prompts of the same power of two.",
+    class_mean,
+    {"prior": Option(100)},
+)
+QUANTILE = Choice(
+    "A quantile of the outputs of all ended requests: the same for all requests that join at one time.",
+    quantile,
+    {"quantile": Option(0.9), "prior": Option(100)},
+)

@@ -1,10 +1,12 @@
-"""The true output length with a lognormal error."""
+"""The true output length, exact or with a lognormal error."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
 
+from policies.base.entry import Choice, Option
+from policies.predictors.base import Exact, Predictor
 from sim.request import Request
 
 
@@ -31,3 +33,13 @@ class LognormalError:
     def __call__(self, request: Request) -> float:
         stream = Random(f"{self.seed}/prediction/{request.id}")
         return request.output * stream.lognormvariate(0.0, self.sigma)
+
+
+def exact(seed: int, error: object) -> Predictor:
+    """The true length, with an error of that sigma. Raises ValueError for one that is not a number of 0 or more."""
+    if isinstance(error, bool) or not isinstance(error, int | float):
+        raise ValueError(f"error is {error!r}; expected a number of 0 or more")
+    return LognormalError(float(error), seed) if error else Exact()
+
+
+EXACT = Choice("The true output length: an upper bound on what real predictors achieve.", exact, {"error": Option(0)})

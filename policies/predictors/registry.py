@@ -1,4 +1,4 @@
-"""Predictors of output length by name.
+"""Predictors of output length by name. A new one is its file and one line here.
 
     predictor("exact", 0.5, seed=0)                               the truth with a lognormal error
     predictor({"quantile": {"quantile": 0.9}}, 0, seed=0)         learned from ended requests
@@ -9,62 +9,50 @@ all others use only what a server observes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from inspect import signature
+from policies.base.choices import Reader, choice, settings
+from policies.base.entry import Choice
+from policies.predictors.base import Predictor
+from sim.registry import Registry, suggestion
 
-from policies.predictors.base import Exact, Predictor, PromptLength
-from policies.predictors.classifier import classifier
-from policies.predictors.correlated import correlated
-from policies.predictors.learned import ClassMean, Quantile
-from policies.predictors.lognormal_error import LognormalError
-
-
-def class_mean(seed: int, prior: object = 100) -> ClassMean:
-    """A predictor by class means; `seed` is not used."""
-    return ClassMean(prior)  # type: ignore[arg-type]  # it checks
-
-
-def quantile(seed: int, quantile: object = 0.9, prior: object = 100) -> Quantile:
-    """A predictor by a quantile; `seed` is not used."""
-    return Quantile(prior, quantile)  # type: ignore[arg-type]  # it checks
-
-
-WITH_OPTIONS: dict[str, Callable[..., Predictor]] = {
-    "classifier": classifier,
-    "correlated": correlated,
-    "class_mean": class_mean,
-    "quantile": quantile,
-}
+PREDICTORS: Registry[Choice[Predictor]] = Registry(
+    "predictor",
+    "slotstep.predictors",
+    {
+        "exact": "policies.predictors.lognormal_error:EXACT",
+        "prompt": "policies.predictors.base:PROMPT",
+        "classifier": "policies.predictors.classifier:ENTRY",
+        "correlated": "policies.predictors.correlated:ENTRY",
+        "class_mean": "policies.predictors.learned:CLASS_MEAN",
+        "quantile": "policies.predictors.learned:QUANTILE",
+    },
+    Reader[Choice[Predictor]](Choice, "a class with name and __call__, or a Choice", methods=("__call__",)),
+)
 
 
 def predictor(predict: object, error: object, seed: int) -> Predictor:
     """A new predictor from the options `predict` and `error` of a policy.
 
-    `predict` is exact, prompt, class_mean, quantile, or {name: options} of one of WITH_OPTIONS. `error` is the sigma
-    of a lognormal error, for `exact` only. Raises ValueError for anything else, naming the option.
+    `predict` is a name of PREDICTORS or {name: options}. `error` is the sigma of a lognormal error, for `exact` only.
+    Raises ValueError for anything else, naming the option.
     """
-    if isinstance(error, bool) or not isinstance(error, int | float):
-        raise ValueError(f"error is {error!r}; expected a number of 0 or more")
-    if predict == "exact":
-        return LognormalError(float(error), seed) if error else Exact()
-    if error:
-        raise ValueError("error applies to predict: exact only")
-    if predict == "prompt":
-        return PromptLength()
-    name: object = predict
-    options: object = {}
-    if isinstance(predict, Mapping) and len(predict) == 1:
-        name, options = next(iter(predict.items()))
-    if not isinstance(name, str) or name not in WITH_OPTIONS or not isinstance(options, Mapping):
-        known = f"exact or prompt, or {', '.join(WITH_OPTIONS)} with options"
-        raise ValueError(f"predict is {predict!r}; expected {known}")
-    make = WITH_OPTIONS[name]
-    wanted = {key: option for key, option in signature(make).parameters.items() if key != "seed"}
-    unknown = [key for key in options if key not in wanted]
-    missing = [key for key, option in wanted.items() if option.default is option.empty and key not in options]
-    if unknown or missing:
-        raise ValueError(
-            f"predict.{name}: {(unknown + missing)[0]} is {'unknown' if unknown else 'missing'}; "
-            f"its options are {', '.join(wanted)}"
-        )
-    return make(seed, **options)
+    try:
+        name, options = choice(predict, "a predictor")
+    except ValueError:
+        raise ValueError(f"predict is {predict!r}; {suggestion(predict, PREDICTORS.names())}") from None
+    if not PREDICTORS.knows(name):
+        raise ValueError(f"predict is {predict!r}; {suggestion(name, PREDICTORS.names())}")
+    if name == "exact":
+        options = {"error": error, **options}
+    elif isinstance(error, bool) or not isinstance(error, int | float) or error:
+        raise ValueError(f"error is {error!r}; expected a number of 0 or more, above 0 with predict: exact only")
+    entry = PREDICTORS.find(name)
+    try:
+        given = settings(name, entry, options)
+    except ValueError as wrong:
+        raise ValueError(f"predict.{wrong}") from None
+    made = entry.make(seed=seed, **given)
+    try:
+        made.name  # noqa: B018 - it is what is tried
+    except AttributeError:
+        raise ValueError(f"predict is {predict!r}, which has no name; expected one for the results") from None
+    return made

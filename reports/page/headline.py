@@ -7,18 +7,12 @@ from dataclasses import dataclass
 
 from reports import ledger_rows
 from reports.page.report import Run
-from reports.text.comparison_sentences import sentences, written
-from reports.text.metric_comparison import ENGINE_METRICS, LATENCY_METRICS, MetricComparison, compare
+from reports.text.comparison_sentences import sentences
+from reports.text.metric_comparison import MetricComparison, compare, declared, written
 from reports.units import ABSENT, duration, percent, significant
 
-CARDS = (
-    ENGINE_METRICS[0],
-    ENGINE_METRICS[2],
-    ENGINE_METRICS[4],
-    LATENCY_METRICS[1][1],
-    LATENCY_METRICS[3][1],
-    ENGINE_METRICS[5],
-)
+CARDS = ("occupancy", "rates.output_tokens_per_s", "attainment", "ttft_s.p99", "e2e_s.p99", "wait_s.max")
+"""The metrics that have a card, by their path in the summary."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,7 @@ def cards(runs: Sequence[Run]) -> list[Card]:
     compared = [
         comparison
         for metric in CARDS
-        for comparison in compare([metric], summaries)
+        for comparison in compare([declared(())[metric]], summaries)
         if set(comparison.cells) != {ABSENT}
     ]
     return [

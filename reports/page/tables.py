@@ -10,8 +10,7 @@ from reports import latency_origin, ledger_rows
 from reports.page import fairness
 from reports.page.report import Finding, Run
 from reports.text import run_facts
-from reports.text.comparison_sentences import written
-from reports.text.metric_comparison import ENGINE_METRICS, LATENCY_METRICS, Metric, compare, worst_off
+from reports.text.metric_comparison import Metric, compare, engine_metrics, latency_metrics, worst_off, written
 from reports.units import ABSENT, amount, duration, percent, printable, significant
 
 SLOWEST = 10
@@ -77,7 +76,8 @@ def rate(value: float | None) -> Cell:
 def comparison(runs: Sequence[Run]) -> Table:
     """A row per run, a column per metric in which they differ, the best marked; equal metrics are in the note."""
     summaries = [run.summary for run in runs]
-    groups: list[Sequence[Metric]] = [[metric] for metric in ENGINE_METRICS] + list(LATENCY_METRICS)
+    groups: list[Sequence[Metric]] = [[metric] for metric in engine_metrics(summaries)]
+    groups += latency_metrics(summaries)
     compared = [
         comparison
         for group in groups

@@ -11,11 +11,12 @@ from rich.text import Text
 from reports.text.comparison_sentences import labels, sentences
 from reports.text.markdown_table import escaped, markdown_table
 from reports.text.metric_comparison import (
-    ENGINE_METRICS,
-    LATENCY_METRICS,
+    WORST_OFF,
     MetricComparison,
     Summary,
     compare,
+    engine_metrics,
+    latency_metrics,
     worst_off,
 )
 from reports.text.rich_tables import add_numbers, headed_table
@@ -45,14 +46,14 @@ def comparison_markdown(runs: Sequence[Summary]) -> str:
 
 
 def _tables(runs: Sequence[Summary]) -> list[list[MetricComparison]]:
-    engine = [comparison for metric in ENGINE_METRICS for comparison in compare([metric], runs)]
-    latencies = [comparison for pair in LATENCY_METRICS for comparison in compare(pair, runs)]
+    engine = [comparison for metric in engine_metrics(runs) for comparison in compare([metric], runs)]
+    latencies = [comparison for pair in latency_metrics(runs) for comparison in compare(pair, runs)]
     return [[c for c in group if set(c.cells) != {ABSENT}] for group in (engine, latencies)]
 
 
 def _worst_names(compared: Sequence[MetricComparison], runs: Sequence[Summary]) -> list[str]:
     """The worst-off tenant of each run, if the table has the column of its TTFT."""
-    if all(comparison.metric is not ENGINE_METRICS[-1] for comparison in compared):
+    if all(comparison.metric is not WORST_OFF for comparison in compared):
         return []
     found = [worst_off(run) for run in runs]
     return [ABSENT if worst is None else printable(worst[0]) for worst in found]

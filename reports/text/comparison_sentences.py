@@ -7,27 +7,30 @@ from collections.abc import Sequence
 
 from reports import latency_origin
 from reports.text.metric_comparison import (
-    ENGINE_METRICS,
-    LATENCY_METRICS,
-    NEVER,
     Metric,
     MetricComparison,
     Summary,
     compare,
+    engine_metrics,
+    latency_metrics,
+    written,
 )
 from reports.text.run_facts import GROWS, censored, what_became
-from reports.units import ABSENT, duration, percent, printable, significant
+from reports.units import ABSENT, percent, printable
 
 NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
 
 
 def labels(runs: Sequence[Summary]) -> list[str]:
-    """A distinct name for each run: its policy, with the scenario or else its number added if policies repeat.
+    """A distinct name for each run: its policy; its engine where each run has another preset; or longer ones.
 
-    Raises ValueError without runs.
+    If policies repeat, the scenario or else the number of the run is added. Raises ValueError without runs.
     """
     if not runs:
         raise ValueError("nothing to compare: no runs")
+    presets = [printable(run.get("preset") or "") for run in runs]
+    if len(runs) > 1 and all(presets) and len(set(presets)) == len(presets):
+        return presets
     policies = [printable(run["policy"]) for run in runs]
     longer = [f"{policy}, {printable(run['scenario'])}" for policy, run in zip(policies, runs, strict=True)]
     numbered = [f"{policy} ({place})" for place, policy in enumerate(policies, start=1)]
@@ -42,9 +45,9 @@ def sentences(runs: Sequence[Summary]) -> list[str]:
     names = labels(runs)
     found = []
     if len(runs) > 1:
-        compared = [comparison for metric in ENGINE_METRICS for comparison in compare([metric], runs)]
+        compared = [comparison for metric in engine_metrics(runs) for comparison in compare([metric], runs)]
         found += [_sentence(comparison, names) for comparison in compared if comparison.best]
-        pairs = [compare(pair, runs) for pair in LATENCY_METRICS]
+        pairs = [compare(pair, runs) for pair in latency_metrics(runs)]
         found += [sentence for mean, p99 in pairs for sentence in _of_latency(mean, p99, names)]
         everything = compared + [comparison for pair in pairs for comparison in pair]
         equal = [c.metric.subject for c in everything if c.all_equal and c.cells[0] != ABSENT]
@@ -112,19 +115,6 @@ def relation(metric: Metric, value: float, base: float, first: str) -> str:
     if 0 < ratio <= 0.1:
         return f"1/{_brief(1 / ratio)} of {first}'s"
     return f"{_brief(100 * abs(ratio - 1))}% {side} {first}'s"
-
-
-def written(metric: Metric, value: float) -> str:
-    """A value of a metric with its unit; `-` for NaN, `never` for infinity."""
-    if math.isnan(value):
-        return ABSENT
-    if math.isinf(value):
-        return NEVER
-    if metric.kind == "time":
-        return duration(value)
-    if metric.kind == "share":
-        return percent(value)
-    return f"{value:,.0f}" if metric.kind == "count" else f"{significant(value)} tok/s"
 
 
 def _brief(number: float) -> str:

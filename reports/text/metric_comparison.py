@@ -1,6 +1,7 @@
-"""One metric compared over several runs: the values as printed, and which runs have the best.
+"""Metrics compared over several runs: the values as printed, and which runs have the best.
 
-Values that print alike are equal, so that a difference that is not shown is no difference.
+Which metrics are compared follows from their declarations in `sim.accounting.metrics`. Values that print alike are
+equal, so that a difference that is not shown is no difference.
 """
 
 from __future__ import annotations
@@ -8,29 +9,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
-from reports.units import ABSENT, percent, significant, unit_of
+from reports.units import ABSENT, duration, percent, significant, unit_of
+from sim.accounting.metric import Best, Value
+from sim.accounting.metrics import chosen
 
 Summary = Mapping[str, Any]
 Kind = Literal["time", "share", "rate", "count"]
 
 NEVER = "never"
-UNITS = {"share": "", "rate": "tok/s", "count": ""}
+FIRST = ("occupancy", "makespan_s", "rates.output_tokens_per_s", "preemptions")
+"""The first columns of a comparison, by their path in the summary."""
+PAIR = ("mean", "p99")
+"""Statistics of a latency that are shown side by side."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a summary: its name in sentences and in a narrow header, how it is read, and which is best.
+    """A value of a summary: its name in sentences and in a narrow header, how it is read, and which is best.
 
-    `read` returns seconds for kind `time`, a fraction for `share`, tokens/s for `rate`, None if undefined.
+    `read` returns seconds for kind `time`, a fraction for `share`, a number of `unit` for the others; None if
+    undefined.
     """
 
     subject: str
     header: str
     kind: Kind
     read: Callable[[Summary], float | None]
-    superlative: Literal["highest", "lowest", "shortest", "fewest"] = "lowest"
+    superlative: Best = "lowest"
+    unit: str = ""
 
     def better(self, values: Iterable[float]) -> float:
         """The best of these values."""
@@ -79,7 +88,7 @@ def compare(metrics: Sequence[Metric], runs: Sequence[Summary]) -> list[MetricCo
 def _comparison(metric: Metric, found: Sequence[float | None], unit_of_time: tuple[float, str]) -> MetricComparison:
     values = [math.nan if value is None else value for value in found]
     present = [value for value in values if not math.isnan(value)]
-    length, unit = unit_of_time if metric.kind == "time" else (1.0, UNITS[metric.kind])
+    length, unit = unit_of_time if metric.kind == "time" else (1.0, metric.unit)
     cells = [_cell(metric.kind, value, length) for value in values]
     best: frozenset[int] = frozenset()
     if len(present) > 1 and len(set(cells)) > 1:
@@ -102,12 +111,90 @@ def _worst_time(run: Summary) -> float | None:
     return None if found is None else found[1]
 
 
-def _statistic(latency: str, which: str) -> Callable[[Summary], float | None]:
-    def read(run: Summary) -> float | None:
-        value: float | None = run[latency][which]
-        return value
+def value_at(run: Summary, path: str) -> Any:
+    """The value at a dotted path of a summary; None if there is none."""
+    here: Any = run
+    for part in path.split("."):
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return here
 
-    return read
+
+def kind_of(value: Value) -> Kind:
+    """How a value is printed."""
+    if value.unit == "s":
+        return "time"
+    if value.unit == "share":
+        return "share"
+    return "count" if value.type == "int64" else "rate"
+
+
+def compared_value(path: str, value: Value) -> Metric:
+    """A value of a declared metric as it is compared."""
+    name, kind = value.name or path, kind_of(value)
+    unit = "" if kind in ("time", "share") else value.unit
+    return Metric(name, value.header or name, kind, lambda run: value_at(run, path), value.best, unit)
+
+
+@cache
+def declared(more: tuple[str, ...]) -> dict[str, Metric]:
+    """The compared values of the built-in metrics and of `more`, by their path in a summary."""
+    return {
+        ".".join(path): compared_value(".".join(path), value)
+        for metric in chosen(more)
+        for path, value in metric.columns
+        if value.best
+    }
+
+
+def further(runs: Iterable[Summary]) -> tuple[str, ...]:
+    """The names of the metrics that the scenarios of these runs add to the built-in ones."""
+    return tuple(dict.fromkeys(name for run in runs for name in run.get("metrics", ())))
+
+
+def engine_metrics(runs: Sequence[Summary]) -> list[Metric]:
+    """The compared metrics of the whole run, each with a column of its own."""
+    found = declared(further(runs))
+    paired = [f"{key}.{which}" for key in latencies(found) for which in PAIR]
+    return [*(found[path] for path in ordered(found) if path not in paired), WORST_OFF]
+
+
+def over_seeds(more: tuple[str, ...]) -> dict[str, Metric]:
+    """The compared metrics of the whole run that are compared over several seeds too, by their path in a summary."""
+    found = declared(more)
+    paired = [f"{key}.{which}" for key in latencies(found) for which in PAIR]
+    wanted = {".".join(path) for metric in chosen(more) for path, value in metric.columns if value.seeds}
+    return {path: found[path] for path in ordered(found) if path in wanted and path not in paired}
+
+
+def ordered(found: Mapping[str, Metric]) -> list[str]:
+    """The paths of metrics in the order of the columns."""
+    return [*FIRST, *(path for path in found if path not in FIRST)]
+
+
+def latency_metrics(runs: Sequence[Summary]) -> list[tuple[Metric, Metric]]:
+    """The mean and the 99th percentile of each compared latency."""
+    found = declared(further(runs))
+    return [(found[f"{key}.mean"], found[f"{key}.p99"]) for key in latencies(found)]
+
+
+def latencies(found: Mapping[str, Metric]) -> list[str]:
+    """The keys whose mean and 99th percentile are both compared."""
+    keys = [path.removesuffix(".mean") for path in found if path.endswith(".mean")]
+    return [key for key in keys if f"{key}.p99" in found]
+
+
+def written(metric: Metric, value: float) -> str:
+    """A value of a metric with its unit; `-` for NaN, `never` for infinity."""
+    if math.isnan(value):
+        return ABSENT
+    if math.isinf(value):
+        return NEVER
+    if metric.kind == "time":
+        return duration(value)
+    if metric.kind == "share":
+        return percent(value)
+    number = f"{value:,.0f}" if metric.kind == "count" else significant(value)
+    return f"{number} {metric.unit}".strip()
 
 
 def _cell(kind: Kind, value: float, length: float) -> str:
@@ -120,19 +207,4 @@ def _cell(kind: Kind, value: float, length: float) -> str:
     return f"{value:,.0f}" if kind == "count" else significant(value / length)
 
 
-ENGINE_METRICS = (
-    Metric("occupancy", "occu-\npancy", "share", lambda run: run["occupancy"], "highest"),
-    Metric("makespan", "make-\nspan", "time", lambda run: run["makespan_s"], "shortest"),
-    Metric("output rate", "output", "rate", lambda run: run["rates"]["output_tokens_per_s"], "highest"),
-    Metric("preemptions", "preemp-\ntions", "count", lambda run: run["preemptions"], "fewest"),
-    Metric("attainment", "attain-\nment", "share", lambda run: run["attainment"], "highest"),
-    Metric("maximum wait", "longest\nwait", "time", _statistic("wait_s", "max")),
-    Metric("p99 TTFT of the worst-off tenant", "worst-off\nTTFT\np99", "time", _worst_time),
-)
-LATENCY_METRICS = tuple(
-    (
-        Metric(f"mean {name}", f"{name}\nmean", "time", _statistic(key, "mean")),
-        Metric(f"p99 {name}", f"{name}\np99", "time", _statistic(key, "p99")),
-    )
-    for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
-)
+WORST_OFF = Metric("p99 TTFT of the worst-off tenant", "worst-off\nTTFT\np99", "time", _worst_time)

@@ -7,7 +7,9 @@ from typing import Any
 
 from reports import latency_origin, ledger_rows
 from reports.latency_origin import LATENCIES
+from reports.text.metric_comparison import compared_value, written
 from reports.units import ABSENT, duration, percent, printable, significant
+from sim.accounting.metrics import chosen
 
 ENDS = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
 DOMINANT = 0.5
@@ -64,7 +66,9 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "sessions", _sessions(summary["sessions"])
     if summary.get("service"):
         yield "service", _service(summary["service"])
-    yield "preemptions", f"{summary['preemptions']:,}"
+    for metric in chosen(summary.get("metrics", ())):
+        if metric.subject and (value := summary.get(metric.key)) is not None:
+            yield metric.subject, written(compared_value(metric.key, metric.values[""]), value)
     yield "censored", f"{censored(summary)}; latencies are of the n that have them"
     if summary["attainment"] is not None:
         yield (

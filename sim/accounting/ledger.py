@@ -6,6 +6,7 @@ is the time in which no step ran. Page positions are live + tail + reserved + ca
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -58,25 +59,32 @@ def makespan(fleet: Sequence[RequestRecords]) -> int:
     return max(last, *(int(records.step_ends[-1]) for records in entered if len(records.step_ends))) - begins(fleet)
 
 
+def planned_by_step(records: RequestRecords) -> Integers:
+    """When each step was planned, ns, int64 of shape (steps,).
+
+    When it starts, or at depth 2 when the one before it does, but never before its batch.
+    """
+    log = records.log
+    runs = log.run_table()
+    starts = records.step_ends - log.step_durations()
+    if log.depth > 1:
+        starts = np.concatenate(([0], starts[:-1]))
+    planned: Integers = np.maximum(starts, np.repeat(runs["planned"], runs["steps"]))
+    return planned
+
+
 def waiting_by_step(records: RequestRecords) -> Integers:
     """How many sequences waited once each step had been planned, int64 of shape (steps,).
 
     Those that its plan left, and those that arrived since.
-    A step is planned when it starts, or at depth 2 when the one before it does, but never before its batch.
     """
-    log = records.log
-    runs = log.run_table()
-    steps = runs["steps"]
-    starts = records.step_ends - log.step_durations()
-    if log.depth > 1:
-        starts = np.concatenate(([0], starts[:-1]))
-    planned = np.maximum(starts, np.repeat(runs["planned"], steps))
+    runs = records.log.run_table()
     change = np.zeros(len(Kind), np.int64)
     change[Kind.QUEUED], change[Kind.DEQUEUED] = 1, -1
     came = np.concatenate(([0], np.cumsum(change[records.kind])))
     before = came[np.searchsorted(records.time, runs["planned"], side="right")]
-    present: Integers = came[np.searchsorted(records.time, planned, side="right")]
-    return present + np.repeat(runs["waiting"] - before, steps)
+    present: Integers = came[np.searchsorted(records.time, planned_by_step(records), side="right")]
+    return present + np.repeat(runs["waiting"] - before, runs["steps"])
 
 
 def slot_rows(
@@ -134,11 +142,26 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         rows_of(table, column, indices)
         for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
     )
+    still = log.still()
     for index in indices.tolist():
-        worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
+        worked: list[Work] = [
+            (start, stop, None, stop - start)
+            for _, first, end in stints.get(index, [])
+            for start, stop in decoding(first, end, still)
+        ]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))
         yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]), int(redone[index]))
+
+
+def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The parts of a stint between steps in which decoders stand still, which are in order: (first step, end)."""
+    for step in still[bisect_left(still, first) : bisect_left(still, end)]:
+        if first < step:
+            yield first, step
+        first = step + 1
+    if first < end:
+        yield first, end
 
 
 def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:

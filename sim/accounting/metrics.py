@@ -1,87 +1,73 @@
-"""Metrics of a run, taken together in `summary`: pure functions of the event log, in seconds."""
+"""Metrics of a run, taken together in `summary`: pure functions of the event log, in seconds.
+
+A new one is its file in `sim.accounting.keys` and a line in METRICS.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from sim.accounting.client_view import ClientView, Injected, injected_requests
-from sim.accounting.concurrency import concurrency
-from sim.accounting.latencies import Floats, describe, latencies_of, latency_summary, request_latencies, seconds
-from sim.accounting.ledger import USEFUL, Pages, fleet_pages, slot_rows
-from sim.accounting.objectives import Since, objectives_met
-from sim.accounting.prefix_stats import cache
-from sim.accounting.rates import by_gaps, over_span
-from sim.accounting.requests import FINISHED, INTERRUPTED, LEFT, MOVED, STATUSES, RequestRecords
-from sim.log.events import EventLog, Integers, Kind
+from sim.accounting.accounts import Accounts
+from sim.accounting.metric import Metric
+from sim.accounting.objectives import Since
+from sim.log.events import EventLog
 from sim.log.service_log import ServiceLog
-from sim.request import SECOND, Nanoseconds
+from sim.registry import Registry
+from sim.request import Nanoseconds
 
 
-def status_counts(status: Integers) -> dict[str, int]:
-    """How many requests were injected, and what became of them."""
-    counts = np.bincount(status, minlength=len(STATUSES))
-    return {"injected": len(status)} | dict(zip(STATUSES, counts.tolist()[: len(STATUSES)], strict=True))
+def entry(name: str, found: Any) -> Metric:
+    """The metric that an object is. Raises ValueError for anything else."""
+    if not isinstance(found, Metric):
+        raise ValueError(f"{name!r} is {found!r}; expected a sim.accounting.metric.Metric")
+    return found
 
 
-def tenant_summary(injected: Injected, latencies: Mapping[str, Floats]) -> dict[str, Any]:
-    """Request counts and latencies by tenant, in order of first appearance."""
-    codes, names = pd.factorize(np.array([request.tenant for request in injected.requests], dtype=object))
-    tenants = {}
-    for code, name in enumerate(names):
-        chosen = codes == code
-        latency = latency_summary(injected, latencies, chosen)
-        tenants[str(name)] = {"requests": status_counts(injected.status[chosen])} | latency
-    return tenants
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    "slotstep.metrics",
+    {
+        "log_sha256": "sim.accounting.keys.run:LOG_SHA256",
+        "steps": "sim.accounting.keys.run:STEPS",
+        "makespan_s": "sim.accounting.keys.run:MAKESPAN",
+        "occupancy": "sim.accounting.keys.run:OCCUPANCY",
+        "preemptions": "sim.accounting.keys.run:PREEMPTIONS",
+        "goodput_per_s": "sim.accounting.keys.objectives:GOODPUT",
+        "requests": "sim.accounting.keys.requests:REQUESTS",
+        "rejections": "sim.accounting.keys.requests:REJECTIONS",
+        "slot_steps": "sim.accounting.keys.ledger:SLOT_STEPS",
+        "slot_seconds": "sim.accounting.keys.ledger:SLOT_SECONDS",
+        "pages": "sim.accounting.keys.memory:PAGES",
+        "tokens": "sim.accounting.keys.tokens:TOKENS",
+        "cache": "sim.accounting.keys.memory:CACHE",
+        "tokens_per_slot_step": "sim.accounting.keys.run:TOKENS_PER_SLOT_STEP",
+        "attainment": "sim.accounting.keys.objectives:ATTAINMENT",
+        "objectives_from": "sim.accounting.keys.objectives:OBJECTIVES_FROM",
+        "rates": "sim.accounting.keys.rates:RATES",
+        "concurrency": "sim.accounting.keys.rates:CONCURRENCY",
+        "wait_s": "sim.accounting.keys.latencies:WAIT",
+        "ttft_s": "sim.accounting.keys.latencies:TTFT",
+        "tpot_s": "sim.accounting.keys.latencies:TPOT",
+        "itl_s": "sim.accounting.keys.latencies:ITL",
+        "e2e_s": "sim.accounting.keys.latencies:E2E",
+        "client_ttft_s": "sim.accounting.keys.latencies:CLIENT_TTFT",
+        "client_e2e_s": "sim.accounting.keys.latencies:CLIENT_E2E",
+        "max_itl_s": "sim.accounting.keys.latencies:MAX_ITL",
+        "client_wait_s": "sim.accounting.keys.latencies:CLIENT_WAIT",
+        "tenants": "sim.accounting.keys.requests:TENANTS",
+        "service": "sim.accounting.keys.service:SERVICE",
+        "replicas": "sim.accounting.keys.service:REPLICAS",
+    },
+    entry,
+)
 
 
-def token_counts(records: RequestRecords) -> dict[str, int]:
-    """Token positions: prompts of finished requests, tokens delivered, positions computed, and lost tokens."""
-    runs = records.log.run_table()
-    prompts = np.array([request.prompt for request in records.log.requests], np.int64)
-    finished = records.status == FINISHED
-    return {
-        "prompt": int(prompts[finished].sum()),
-        "output": int(records.tokens.sum()),
-        "computed": int(runs["tokens"] @ runs["steps"]),
-        "recomputed": int(records.value[np.isin(records.kind, (Kind.PREEMPTED, Kind.MOVED))].sum()),
-        "cached": int(records.value[records.kind == Kind.ADMITTED].sum()),
-        "padding": int(runs["padding"] @ runs["steps"]),
-        "lost": int((records.kind == Kind.LOST).sum()),
-    }
-
-
-def rejections(injected: Injected) -> dict[str, int]:
-    """How many requests were rejected, by reason, in order of first appearance."""
-    return dict(Counter(reason for reason in injected.reasons if reason))
-
-
-def total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Counts of the same name added up, in order of first appearance."""
-    added: dict[str, int] = {}
-    for part in parts:
-        for name, count in part.items():
-            added[name] = added.get(name, 0) + count
-    return added
-
-
-def ratio(part: float, whole: float) -> float | None:
-    """part / whole, None when there is no whole."""
-    return part / whole if whole else None
-
-
-def fingerprint(logs: Sequence[EventLog], service_log: ServiceLog | None = None) -> str:
-    """The digest of a log, or of the digests of several, and of what happened between them."""
-    if service_log is not None and service_log.eventful:
-        return service_log.sha256(logs)
-    if len(logs) == 1:
-        return logs[0].sha256()
-    return hashlib.sha256("".join(f"{log.sha256()}\n" for log in logs).encode()).hexdigest()
+OF_THE_SCENARIO = (
+    *("scenario", "policy", "predictor", "seed", "preset", "profile", "profiles", "remarks", "metrics"),
+    *("measured", "queue_grows", "sessions"),
+)
+"""Keys of a summary that are no metrics of the log, and are not those of a metric."""
 
 
 def summary(
@@ -89,114 +75,38 @@ def summary(
     objectives: Mapping[str, Nanoseconds] | None = None,
     service_log: ServiceLog | None = None,
     since: Since = "wanted",
+    more: Iterable[str] = (),
 ) -> dict[str, Any]:
     """All metrics of a run as plain numbers, times in seconds; of several replicas, all taken together.
 
     logs         of one engine, or of each replica in order
     objectives   limits in ns by the keys of OBJECTIVES, counted from `since`: attainment and goodput, None without
     service_log  where requests may be in several logs; then each is counted once, as its client sees it
+    more         names of further metrics, `module:object` or those of installed packages
 
-    docs/output.md describes every key.
+    docs/reference-metrics.md describes every key. Raises ValueError as `chosen`.
     """
-    logs = [logs] if isinstance(logs, EventLog) else list(logs)
-    fleet = [RequestRecords(log) for log in logs]
-    injected = injected_requests(fleet, service_log)
-    latencies = request_latencies(injected)
-    span = injected.span
-    down = [None if service_log is None else injected.down(number) for number in range(len(fleet))]
-    rows = [slot_rows(records, span, injected.wasted(n), down[n]) for n, records in enumerate(fleet)]
-    slot_steps, slot_time = total(steps for steps, _ in rows), total(time for _, time in rows)
-    tokens = total(token_counts(records) for records in fleet)
-    counts = status_counts(injected.status)
-    met = None
-    if objectives:
-        met = int(objectives_met(injected.status, latencies, objectives, since).sum())
-    begins = int(injected.queued[injected.queued >= 0].min(initial=np.iinfo(np.int64).max)) if span else 0
+    accounts = Accounts([logs] if isinstance(logs, EventLog) else list(logs), objectives, service_log, since)
+    return {metric.key: metric.of(accounts) for metric in chosen(more)}
+
+
+def chosen(more: Iterable[str] = ()) -> list[Metric]:
+    """The built-in metrics, and further ones by name. Raises ValueError for an unknown one or a key used twice."""
+    metrics = {metric.key: metric for metric in METRICS.values()}
+    for name in more:
+        found = METRICS.find(name)
+        if found.key in metrics or found.key in OF_THE_SCENARIO:
+            raise ValueError(f"{name!r} has the key {found.key!r}, which is taken; expected a new one")
+        metrics[found.key] = found
+    return list(metrics.values())
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the built-in metrics in a summary."""
     return {
-        "log_sha256": fingerprint(logs, service_log),
-        "steps": sum(log.steps for log in logs),
-        "makespan_s": span / SECOND,
-        "occupancy": ratio(sum(slot_steps[row] for row in USEFUL), slot_steps["bought"]),
-        "preemptions": sum(int(records.preemptions.sum()) for records in fleet),
-        "goodput_per_s": None if met is None else ratio(met * SECOND, span),
-        "requests": counts,
-        "rejections": rejections(injected),
-        "slot_steps": slot_steps,
-        "slot_seconds": {row: time / SECOND for row, time in slot_time.items()},
-        "pages": page_summary(fleet_pages(fleet, injected.begins, span)),
-        "tokens": tokens,
-        "cache": cache(fleet),
-        "tokens_per_slot_step": ratio(tokens["output"], slot_steps["bought"]),
-        "attainment": None if met is None else ratio(met, counts["injected"]),
-        "objectives_from": None if met is None else since,
-        "rates": rates(injected, tokens["output"]),
-        "concurrency": concurrency(injected, begins, begins + span),
-        **latencies_of(injected, latencies, np.ones(len(injected.status), bool)),
-        "tenants": tenant_summary(injected, latencies),
-        "service": service_summary(injected) if isinstance(injected, ClientView) else None,
-        "replicas": [replica_summary(records, *rows[n], down[n]) for n, records in enumerate(fleet)],
-    }
-
-
-def page_summary(use: Pages) -> dict[str, Any]:
-    """The use of the pages of all replicas."""
-    return {
-        "total": use.total,
-        "mean_used": use.mean_used,
-        "peak_used": use.peak_used,
-        "mean_live_fraction": use.mean_live_fraction,
-        "positions": use.positions,
-    }
-
-
-def rates(injected: Injected, output_tokens: int) -> dict[str, float | None]:
-    """Requests wanted and finished per second, and tokens delivered per second of the run."""
-    finished = injected.status == FINISHED
-    return {
-        "offered_per_s": over_span(injected.wanted),
-        "offered_by_gaps_per_s": by_gaps(injected.wanted),
-        "finished_per_s": ratio(int(finished.sum()) * SECOND, injected.span),
-        "finished_by_gaps_per_s": by_gaps(injected.finished[finished]),
-        "output_tokens_per_s": ratio(output_tokens * SECOND, injected.span),
-    }
-
-
-def service_summary(view: ClientView) -> dict[str, Any]:
-    """What happened between clients and replicas: attempts, moves, waits at the router, transfers, outages."""
-    retried = view.attempts > 1
-    transfers = len(view.service_log.table("transfers"))
-    left = np.concatenate([records.status for records in view.fleet])
-    return {
-        "attempts": int(view.attempts.sum()),
-        "retried": int(retried.sum()),
-        "most_attempts": int(view.attempts.max(initial=0)),
-        "finished_by_retry": int((retried & (view.status == FINISHED)).sum()),
-        "moved": int((left == MOVED).sum()) - transfers,
-        "interrupted": int((left == INTERRUPTED).sum()),
-        "held": len(view.service_log.table("holds")),
-        "router_wait_s": describe(seconds(view.time("holds"))),
-        "transfers": transfers,
-        "transfer_s": describe(seconds(view.time("transfers"))),
-        "outages": len(view.service_log.table("outages")),
-    }
-
-
-def replica_summary(
-    records: RequestRecords, steps: Mapping[str, int], time: Mapping[str, int], down: Nanoseconds | None
-) -> dict[str, Any]:
-    """What one replica did: its requests, its steps, and how much of its slots and of the time was used.
-
-    Where requests may move or be lost with a replica (`down` is known), these are counted too.
-    """
-    left = np.bincount(records.status, minlength=len(STATUSES) + len(LEFT))[len(STATUSES) :].tolist()
-    return {
-        "slots": records.log.slots,
-        "pages": records.log.pages,
-        "requests": status_counts(records.status) | ({} if down is None else dict(zip(LEFT, left, strict=True))),
-        "steps": records.log.steps,
-        "occupancy": ratio(sum(steps[row] for row in USEFUL), steps["bought"]),
-        "busy": ratio(time["bought"] - time["idle"] - time.get("down", 0), time["bought"]),
-        **({} if down is None else {"down_s": down / SECOND}),
-        "preemptions": int(records.preemptions.sum()),
-        "output_tokens": int(records.tokens.sum()),
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The metrics in the summary of a run",
+        "type": "object",
+        "properties": {metric.key: metric.schema for metric in METRICS.values()},
+        "required": [metric.key for metric in METRICS.values()],
     }

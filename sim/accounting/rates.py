@@ -19,3 +19,8 @@ def by_gaps(times: Integers) -> float | None:
     """The n - 1 gaps between requests, per second of the same time; None if that has no length."""
     rate = over_span(times)
     return None if rate is None else rate * (len(times) - 1) / len(times)
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole, None when there is no whole."""
+    return part / whole if whole else None

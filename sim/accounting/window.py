@@ -13,10 +13,9 @@ from typing import Any
 from sim.accounting.client_view import injected_requests
 from sim.accounting.concurrency import concurrency
 from sim.accounting.latencies import latencies_of, request_latencies
-from sim.accounting.metrics import ratio, status_counts
 from sim.accounting.objectives import Since, objectives_met
-from sim.accounting.rates import by_gaps
-from sim.accounting.requests import RequestRecords
+from sim.accounting.rates import by_gaps, ratio
+from sim.accounting.requests import RequestRecords, status_counts
 from sim.log.events import EventLog
 from sim.log.service_log import ServiceLog
 from sim.request import SECOND, Nanoseconds

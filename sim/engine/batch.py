@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.log.events import NO_DEMAND
+from sim.memory.pool import Found
 from sim.request import Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 NO_GROWTH = array("q", [0])
 
@@ -96,7 +97,7 @@ class Batch(Shape):
         self.served: dict[int, int] | None = None
         self.preempted = self.refused = False
         self.reason = NO_DEMAND
-        self.found: list[Page] | None = None
+        self.found: Found | None = None
         self.yields: list[tuple[Sequence, int]] = []
         self.ends: list[Sequence] = []
         self.tokens = 0

@@ -54,6 +54,8 @@ class Scheduler:
         A plan may also end empty because the only sequence it could serve was preempted (`preempted`): plan again.
         """
         state = self.state
+        if state.filled:
+            state.keep_filled()
         if state.leaving.finished or state.leaving.riding:
             self.evict_finished(now)
         if state.leaving.abandoned:
@@ -122,7 +124,7 @@ class Scheduler:
         """Preempt victims until a sequence can grow by `tokens`; False if it was preempted itself."""
         state = self.state
         while not self.pool.can_take(state.growth(seq, tokens)):
-            victim = state.victim.choose(state.running, state.decoders.step)
+            victim = state.policy.victim.choose(state.running, state.decoders.step)
             preempt(state, victim, batch)
             batch.preempted, batch.reason = True, NO_MEMORY
             if victim is seq:
@@ -173,9 +175,19 @@ class Scheduler:
         """A request, or one leg of it, arrives: it is queued and returned, or rejected (None, see `complaint`)."""
         return self.intake.submit(request, now, leg)
 
-    def misfit(self, request: Request, leg: Leg = WHOLE) -> str:
-        """Why a request, or one leg of it, could not run here even alone; empty if it could."""
-        return self.intake.misfit(self.intake.sequence(request, -1, leg))
+    def sequence(self, request: Request, index: int, leg: Leg) -> Sequence:
+        """A request as this engine would serve it; it is not submitted."""
+        return self.intake.sequence(request, index, leg)
+
+    def misfit(self, seq: Sequence) -> str:
+        """Why a sequence could not run even alone; empty if it could."""
+        return self.intake.misfit(seq)
+
+    @property
+    def capacity(self) -> tuple[object, ...]:
+        """What decides whether a request fits at all."""
+        config = self.config
+        return self.pool.pages, self.pool.page_size, config.max_model_len, config.chunked or config.token_budget
 
     def discard(self, request: Request, now: Nanoseconds) -> None:
         """A request arrives that its client cancelled on the way: it is only entered in the log."""

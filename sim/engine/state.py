@@ -12,7 +12,7 @@ from sim.engine.counters import Admissions, Leaving, Totals
 from sim.engine.decoding import Decoders
 from sim.engine.queue import Waiting
 from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED, EventLog, Kind
-from sim.memory.pool import PagePool
+from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
 from sim.sequence import Page, Sequence
@@ -28,6 +28,8 @@ class EngineState:
     running      sequences with a slot, by admission number, in that order
     decoders     those of `running` that compute one token in every step
     catching_up  the other ones of `running` that compute
+    filled       prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
+                 positions)
     leaving      sequences that have ended
     totals       sums over `running`
     admissions   what admissions leave behind
@@ -36,8 +38,7 @@ class EngineState:
     def __init__(self, policy: Policy, pool: PagePool, config: EngineConfig) -> None:
         self.config = config
         self.pool = pool
-        self.admission = policy.admission
-        self.victim = policy.victim
+        self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
         self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
@@ -46,6 +47,7 @@ class EngineState:
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
         self.catching_up: dict[int, Sequence] = {}
+        self.filled: list[tuple[Sequence, int, int]] = []
         self.leaving = Leaving()
         self.totals = Totals()
         self.admissions = Admissions()
@@ -53,6 +55,7 @@ class EngineState:
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
+        self.filled = []
         self.leaving.reset()
         self.totals = Totals()
         self.decoders.go_back(step)
@@ -82,7 +85,7 @@ class EngineState:
 
     def needs(self, seq: Sequence) -> int:
         """Pages that a waiting sequence needs for admission if none of its content is cached."""
-        return self.pool.pages_for(self.admission.positions(seq, seq.known))
+        return self.pool.pages_for(self.policy.admission.positions(seq, seq.known))
 
     def growth(self, seq: Sequence, tokens: int) -> int:
         """Pages that `tokens` more positions of a running sequence begin."""
@@ -111,9 +114,22 @@ class EngineState:
         seq.behind = end < seq.known
 
     def keep_pages(self, seq: Sequence, tokens: int) -> None:
-        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight."""
+        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight.
+
+        A pool that enters them late gets those that earlier steps have filled.
+        """
         in_flight = seq.last_step >= self.log.steps
-        self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+        filled = seq.computed if self.pool.late else seq.computed + tokens
+        self.pool.keep(seq, min(filled, seq.known - in_flight) // self.pool.page_size)
+
+    def keep_filled(self) -> None:
+        """Enter the pages of prefills that have ended into a cache that takes them late."""
+        filled, self.filled = self.filled, []
+        for seq, serial, positions in filled:
+            if seq.last_step >= self.log.steps:
+                self.filled.append((seq, serial, positions))
+            elif self.running.get(serial) is seq:
+                self.pool.keep(seq, positions // self.pool.page_size)
 
     def unwritten(self, seq: Sequence) -> list[Page]:
         """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
@@ -125,7 +141,7 @@ class EngineState:
 
     # ------------------------------------------------------------------ slots
 
-    def enter(self, seq: Sequence, serial: int, found: list[Page], needs: int) -> None:
+    def enter(self, seq: Sequence, serial: int, found: Found, needs: int) -> None:
         """Give a sequence a slot, and what needs no computing: pages found, positions on the host or sent along.
 
         needs  pages that it takes now under a rule that reserves them
@@ -167,6 +183,8 @@ class EngineState:
     def advance(self, tokens: int, steps: int) -> bool:
         """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
+        for listener in self.listeners:
+            listener.processed(tokens * steps)
         return self.decoders.advance(steps)
 
     def swap_out(self, positions: int) -> None:
@@ -219,7 +237,7 @@ class EngineState:
 
     def depart(self, seq: Sequence) -> None:
         """Notify the admission rule and the listeners that a sequence is gone."""
-        self.admission.left(seq)
+        self.policy.admission.left(seq)
         for listener in self.listeners:
             listener.left(seq, self.decoders.step)
 

@@ -27,12 +27,16 @@ class Order(ABC):
     by_urgency  the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
     preempts    a waiting sequence may take the slot of a running one: `displaced` is called
     listeners   what the engine notifies of the service of its sequences, in this order; registered with the order
+    looks_up    its latest `arrange` has looked every waiting sequence up in the cache
+    cuts_one    while one prompt is computed in parts, no other is cut (engines with passes of one kind)
     """
 
     appends = False
     by_urgency = False
     preempts = False
     listeners: tuple[Listener, ...] = ()
+    cuts_one = False
+    looks_up = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -48,6 +52,9 @@ class Order(ABC):
         By default the same as `push`. Override it in an order that keeps places or charges on entry.
         """
         self.push(seq, now, step)
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Put the queue in order for an admission pass; called once, before the first `head` of the pass."""
 
     @abstractmethod
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
@@ -73,6 +80,10 @@ class Order(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Sequence]:
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
+
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
+        """Most positions of a pass with that budget for a sequence whose prefill goes on; None: no limit."""
+        return None
 
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When `head` may return another sequence although none arrives, is admitted, is preempted or ends.

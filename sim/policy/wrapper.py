@@ -18,6 +18,21 @@ class Forwarding(Order, Listener):
     def inner_of(self, seq: Sequence) -> Order:
         """The wrapped order that holds this sequence."""
 
+    @abstractmethod
+    def inners(self) -> Iterable[Order]:
+        """All wrapped orders."""
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Forwarded to all wrapped orders."""
+        for order in self.inners():
+            order.arrange(now, step)
+
+    def processed(self, tokens: int) -> None:
+        """Forwarded to the listeners of all wrapped orders."""
+        for order in self.inners():
+            for listener in order.listeners:
+                listener.processed(tokens)
+
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Forwarded to the wrapped order."""
         self.inner_of(seq).push(seq, now, step)
@@ -37,6 +52,10 @@ class Forwarding(Order, Listener):
     def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
         """Forwarded to the wrapped order."""
         return self.inner_of(seq).refusal(seq, now)
+
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
+        """Forwarded to the wrapped order."""
+        return self.inner_of(seq).chunk_limit(seq, budget, page_size)
 
     def admitted(self, seq: Sequence, step: int) -> None:
         """Forwarded to the listeners of the wrapped order."""
@@ -77,11 +96,21 @@ class Wrapper(Forwarding):
         self.appends = inner.appends and not self.reorders
         self.by_urgency = inner.by_urgency and not self.reorders
         self.preempts = inner.preempts
+        self.cuts_one = inner.cuts_one
         self.listeners = inner.listeners
+
+    @property
+    def looks_up(self) -> bool:  # type: ignore[override]  # of its latest `arrange`
+        """Whether the wrapped order has looked every waiting sequence up."""
+        return self.inner.looks_up
 
     def inner_of(self, seq: Sequence) -> Order:
         """The one wrapped order."""
         return self.inner
+
+    def inners(self) -> Iterable[Order]:
+        """The one wrapped order."""
+        return (self.inner,)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """Forwarded to the wrapped order."""

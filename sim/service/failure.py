@@ -106,8 +106,7 @@ class Shutdown:
             self.log.stint(seq.index, seq.joined, seq.last_step + 1)
         if seq.entered < self.ended_steps:
             self.log.stay(seq.index, seq.entered, self.ended_steps)
-        seq.pages.hold([])
-        seq.pages.reserve(0)
+        seq.pages.lose()
         if seq in state.leaving.abandoned:
             self.log.event(self.now, RELEASED, seq.index, seq.over)
             state.depart(seq)

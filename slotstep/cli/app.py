@@ -1,4 +1,4 @@
-"""The command line: makes the app, registers the commands, and turns errors into exit codes.
+"""The command line: makes the app of the registered commands, and turns errors into exit codes.
 
 Results go to standard output, everything else to standard error. Bad input is one line and exit code 2; an internal
 error is a traceback and exit code 1. Modules of commands import heavy packages inside functions, so that `--help` is
@@ -10,64 +10,62 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
-from slotstep.cli.calibrate.fit import fit
-from slotstep.cli.calibrate.from_log import from_log
-from slotstep.cli.calibrate.from_operators import from_operators
-from slotstep.cli.calibrate.from_shapes import from_shapes
-from slotstep.cli.calibrate.from_steps import from_steps
-from slotstep.cli.calibrate.measure import measure
-from slotstep.cli.calibrate.pages import pages
-from slotstep.cli.calibrate.profiles import profiles
-from slotstep.cli.calibrate.transfer import transfer
-from slotstep.cli.experiments.capacity import capacity
-from slotstep.cli.experiments.check import check
-from slotstep.cli.experiments.results import results
-from slotstep.cli.experiments.study import study
-from slotstep.cli.experiments.sweep import sweep
-from slotstep.cli.reports.policies import policies
-from slotstep.cli.reports.report import report
-from slotstep.cli.run.compare import compare
-from slotstep.cli.run.parity import parity
-from slotstep.cli.run.replay import replay
-from slotstep.cli.run.run import run
-from slotstep.cli.run.validate import validate
-from slotstep.cli.traces.convert import convert
-from slotstep.cli.traces.fetch import fetch
-from slotstep.cli.traces.fit import fit as fit_trace
-from slotstep.cli.traces.generate import generate
-from slotstep.cli.traces.info import info
-from slotstep.cli.watch.watch import watch
+from slotstep.cli.registry import COMMANDS
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, by a shell's convention."""
 
-COMMANDS = (
-    *(policies, profiles, pages, replay, validate, report, check, watch),
-    *(sweep, results, study, capacity, run, compare, parity),
-)
-OF_TRACES = (info, fit_trace, convert, generate, fetch)
-OF_CALIBRATION = (from_steps, from_log, from_operators, from_shapes, measure, fit, transfer)
+
+class Commands(typer.core.TyperGroup):
+    """The group of all commands, which also finds those of installed packages and `module:function`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by name; None for an unknown one. Raises BadInput for one that cannot be loaded."""
+        return super().get_command(ctx, cmd_name) or (foreign(cmd_name) if COMMANDS.knows(cmd_name) else None)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, those of installed packages last."""
+        return [*super().list_commands(ctx), *(name for name in COMMANDS.names() if name not in COMMANDS)]
+
+
+def foreign(name: str) -> Any:
+    """A command that is not built in. Raises BadInput for one that cannot be loaded."""
+    from traces.errors import BadInput
+
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    try:
+        alone.command(name)(COMMANDS.find(name))
+    except ValueError as error:
+        raise BadInput(f"command {error}") from error
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
+    cls=Commands,
     help="What did the slots of an LLM serving engine do, and what would they do under another policy?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-traces_app = typer.Typer(help="Public request traces.", no_args_is_help=True)
-calibrate_app = typer.Typer(
-    help="Make a profile, what a step costs, of measurements or shapes.", no_args_is_help=True
-)
-app.add_typer(traces_app, name="trace")
-app.add_typer(calibrate_app, name="calibrate")
-for group, commands in ((app, COMMANDS), (traces_app, OF_TRACES), (calibrate_app, OF_CALIBRATION)):
-    for command in commands:
-        group.command()(command)
+groups = {
+    "": app,
+    "trace": typer.Typer(help="Public request traces.", no_args_is_help=True),
+    "calibrate": typer.Typer(
+        help="Make a profile, what a step costs, of measurements or shapes.", no_args_is_help=True
+    ),
+}
+for place, group in groups.items():
+    if place:
+        app.add_typer(group, name=place)
+for path, command in COMMANDS.items():
+    place, _, name = path.rpartition(" ")
+    groups[place].command(name)(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -29,6 +29,7 @@ def sweep(folder: Path) -> Report:
     """The report of a sweep's directory. Raises BadInput for an invalid one."""
     from reports.latency_origin import FROM_SENT
     from reports.page.report import Finding, Report
+    from slotstep.experiments.sweeps import earlier
     from slotstep.experiments.sweeps.store import opened
 
     store = opened(folder)
@@ -37,7 +38,7 @@ def sweep(folder: Path) -> Report:
     ended = frame[frame["status"] == "ended"]
     failed = frame[frame["status"] == "failed"]
     title = f"Sweep of {', '.join(map(str, dict.fromkeys(frame['scenario'].dropna())))}"
-    remarks = [f"A run failed: {error}" for error in dict.fromkeys(failed["error"])]
+    remarks = [*earlier.remarks(store), *(f"A run failed: {error}" for error in dict.fromkeys(failed["error"]))]
     if ended.empty:
         return Report(title, (), (), [*remarks, "No run has ended."])
     named = ended.rename(columns=axes)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calibrate.hardware.memory_plan import capacity
 from calibrate.models.architecture import from_mapping
+from calibrate.profiles.forms import curve as form_of
 from calibrate.profiles.profile import Profile
 from sim.cost import forms
 from slotstep.runs import profiles
+from slotstep.scenario import units
 from slotstep.scenario.cost import TERMS
+from slotstep.scenario.fields import parts
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
@@ -34,10 +37,18 @@ def curve(scenario: Scenario) -> forms.StepCost:
             return forms.Affine(**dict(given.affine))
         if given.roofline is not None:
             return forms.Roofline(**dict(given.roofline))
+        if given.form is not None:
+            name, coefficients = parts(given.form)
+            return form_of(name, {key: coefficient(value) for key, value in coefficients.items()})
     chosen = profile(scenario)
     assert chosen is not None
     with scenario.blamed("cost."):
         return chosen.cost(**{key: value for key in TERMS if (value := getattr(given, key)) is not None})
+
+
+def coefficient(value: Any) -> Any:
+    """A coefficient of a named form: text is a duration, as nanoseconds; anything else stays as it is."""
+    return units.coefficient(value) if isinstance(value, str) else value
 
 
 def profile(scenario: Scenario) -> Profile | None:
@@ -74,12 +85,14 @@ def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
             raise ValueError(
                 "the memory of the device is not known; expected a cost with a shape, or a profile with it"
             )
-        content = profile.content
+        content, details = profile.content, profile.content.get("details") or {}
+        weights = details.get("weights")
         return capacity(
             from_mapping(content["model"]),
             content["memory"],
-            dtype=content["dtype"],
-            kv_dtype=(content.get("details") or {}).get("kv_dtype"),
+            dtype=content["dtype"] if weights is None else "bfloat16",
+            kv_dtype=details.get("kv_dtype"),
+            weights=weights,
             utilization=machine.fit,
             tensor_parallel=content["tensor_parallel"],
             page_size=machine.page_size,

@@ -71,6 +71,7 @@ class Result:
         objectives = self.scenario.objectives
         predictor = policy_predictor(self.scenario)
         presets = {engine.modelled for engine in self.engines}
+        more = self.scenario.metrics or ()
         return {
             "scenario": self.scenario.name,
             "policy": self.policy,
@@ -80,7 +81,8 @@ class Result:
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,
             "remarks": [*self.remarks, *self.beyond_the_end],
-            **metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since),
+            **({"metrics": list(more)} if more else {}),
+            **metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since, more),
             "measured": self.window,
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),

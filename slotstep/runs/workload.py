@@ -97,6 +97,11 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
             found = [
                 request if request.declared else replace(request, declared=given.max_output) for request in found
             ]
+    if given.ignore_eos:
+        found = [
+            replace(request, declared=request.output, patience=replace(request.patience, ignore_eos=True))
+            for request in found
+        ]
     return replace(begun, requests=found, timed=timed)
 
 

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ValidationInfo, field_validator, model_validator
 
-from slotstep.scenario.fields import Coefficient, Count, Label, Positive, Section, Share, Time, sequence
+from calibrate.profiles.forms import FORMS
+from slotstep.scenario.fields import (
+    Choice,
+    Coefficient,
+    Count,
+    Label,
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Time,
+    sequence,
+)
 
-KINDS = ("unit", "affine", "roofline", "profile", "shape")
+KINDS = ("unit", "affine", "roofline", "profile", "shape", "form")
 TERMS = ("host", "overlapped_host", "raggedness", "graph_sizes")
 PROFILE_ENDINGS = (".yaml", ".yml")
 
@@ -36,6 +48,10 @@ class Affine(Section):
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
     overlapped_host: Coefficient = 0.0
+    prompt_launches: Coefficient = 0.0
+    per_mixed_context_token: Coefficient = 0.0
+    per_tail_token: Coefficient = 0.0
+    unsplit: Seed = 0
     raggedness: Share = 0.0
 
 
@@ -53,12 +69,16 @@ class Roofline(Section):
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
     overlapped_host: Coefficient = 0.0
+    prompt_launches: Coefficient = 0.0
+    per_mixed_context_token: Coefficient = 0.0
+    per_tail_token: Coefficient = 0.0
+    unsplit: Seed = 0
     raggedness: Share = 0.0
     graph_sizes: Annotated[tuple[Count, ...], BeforeValidator(sequence)] = ()
 
 
 class Efficiencies(Section):
-    """Attained shares of the data sheet; defaults are those of `calibrate.profiles.analytic`."""
+    """Attained shares of the data sheet; defaults are those of `calibrate.hardware.attained`."""
 
     weights: Positive | None = None
     cache: Positive | None = None
@@ -68,7 +88,7 @@ class Efficiencies(Section):
 
 
 class ShapeCost(Section):
-    """A step cost computed from a model's shape and a device's data sheet."""
+    """A step cost computed from a model's shape and a device's data sheet, with the host time of an engine."""
 
     model: Label
     device: Label
@@ -76,6 +96,9 @@ class ShapeCost(Section):
     dtype: Label | None = None
     kv_dtype: Label | None = None
     context: Positive | None = None
+    engine: Label = "vllm"
+    version: Label | None = None
+    scheduling: Literal["asynchronous", "synchronous"] | None = None
     efficiency: Efficiencies = Efficiencies()
 
     @field_validator("model")
@@ -92,6 +115,7 @@ class Cost(Section):
     """The step cost: exactly one kind.
 
     profile   the name of a shipped profile, or a file
+    form      any cost form by name, with its coefficients
     sha256    the digest that the content of the profile has to have
 
     Beside `profile` and `shape`, the terms in TERMS replace those of the profile.
@@ -102,11 +126,24 @@ class Cost(Section):
     roofline: Roofline | None = None
     profile: Label | None = None
     shape: ShapeCost | None = None
+    form: Choice | None = None
     host: Coefficient | None = None
     overlapped_host: Coefficient | None = None
     raggedness: Share | None = None
     graph_sizes: Annotated[tuple[Count, ...] | None, BeforeValidator(sequence)] = None
     sha256: Label | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def named_form(cls, value: object) -> object:
+        """Moves a form that has no key of its own, such as `module:Class`, to `form`."""
+        if not isinstance(value, dict):
+            return value
+        named = [key for key in value if key not in cls.model_fields and FORMS.knows(str(key))]
+        if len(named) != 1 or "form" in value:
+            return value
+        rest = {key: value[key] for key in value if key not in named}
+        return {**rest, "form": {named[0]: value[named[0]] or {}}}
 
     @field_validator("profile")
     @classmethod

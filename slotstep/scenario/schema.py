@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import PrivateAttr, ValidationInfo, model_validator
+from pydantic import BeforeValidator, PrivateAttr, ValidationInfo, model_validator
 
 from slotstep.scenario import presets
 from slotstep.scenario.clients import Clients, Limits
 from slotstep.scenario.cluster import Cluster, spread
 from slotstep.scenario.cost import Cost
 from slotstep.scenario.engine import Engine
-from slotstep.scenario.fields import Label, Section, Seed, Truth
+from slotstep.scenario.fields import Label, Section, Seed, Truth, sequence
 from slotstep.scenario.objectives import Measure, Objectives
 from slotstep.scenario.policy import PolicyChoice
 from slotstep.scenario.workload import Workload
@@ -39,6 +39,7 @@ class Scenario(Section):
     policy: PolicyChoice = PolicyChoice.model_validate("fcfs")
     objectives: Objectives = Objectives()
     measure: Measure | None = None
+    metrics: Annotated[tuple[Label, ...], BeforeValidator(sequence)] | None = None
     seed: Seed = 0
     allow_large: Truth = False
 

@@ -21,6 +21,7 @@ from slotstep.scenario.fields import (
     Section,
     Seed,
     Time,
+    Truth,
     UnknownKeyError,
     Whole,
     sequence,
@@ -73,7 +74,8 @@ class Workload(Section):
 
     Either `transforms`, a list applied in its order; or, in this order, `between` in the source's own time, `first`
     of what is left, and `scale_rate` (2 doubles the arrival rate). Last `max_output`, for requests that declare no
-    limit. The parts of a `merge` are workloads too, each a tenant of its name.
+    limit, or `ignore_eos`, with which every request is known to produce as many tokens as it does. The parts of a
+    `merge` are workloads too, each a tenant of its name.
     """
 
     trace: dict[str, Any] | None = None
@@ -85,6 +87,7 @@ class Workload(Section):
     first: Count | None = None
     scale_rate: Positive = 1.0
     max_output: Count | None = None
+    ignore_eos: Truth = False
 
     @field_validator("trace", mode="before")
     @classmethod
@@ -93,8 +96,10 @@ class Workload(Section):
         if not isinstance(value, dict) or len(value) - sum(key in value for key in TRACE_OPTIONS) != 1:
             raise ValueError(f"found {document.brief(value)}; expected a kind and a file, as in azure: FILE")
         ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)
+        if kind != AUTO and not FORMATS.knows(str(kind)):
+            raise UnknownKeyError(str(kind), [AUTO, *FORMATS.names()])
         if kind not in (AUTO, *FORMATS):
-            raise UnknownKeyError(str(kind), [AUTO, *FORMATS])
+            FORMATS.find(str(kind))
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
         place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())
@@ -133,4 +138,6 @@ class Workload(Section):
         fixed += ["scale_rate"] if self.scale_rate != 1 else []
         if self.transforms is not None and fixed:
             raise ValueError(f"found {fixed[0]} beside transforms; expected it in their list, where it takes effect")
+        if self.ignore_eos and self.max_output is not None:
+            raise ValueError("found max_output beside ignore_eos, with which every limit is the request's output")
         return self

@@ -137,10 +137,10 @@ def test_results_can_name_them():
 @pytest.mark.parametrize(
     ("predict", "words"),
     [
-        ("oracle", "predict is 'oracle'; expected exact or prompt"),
-        (["exact"], "expected exact or prompt"),
+        ("oracle", "predict is 'oracle'; known are exact, prompt"),
+        (["exact"], r"predict is \['exact'\]; did you mean exact"),
         ("classifier", "predict.classifier: edges is missing; its options are edges, confusion"),
-        ({"classifier": {"edges": [5], "rows": []}}, "predict.classifier: rows is unknown"),
+        ({"classifier": {"edges": [5], "rows": []}}, "predict.classifier.rows: unknown option"),
         ({"classifier": {"edges": [5, 5]}}, "edges is .5, 5.; expected ascending token counts above 1"),
         ({"classifier": {"edges": [1]}}, "expected ascending token counts above 1"),
         ({"classifier": {"edges": [5.5]}}, "expected whole numbers of tokens"),

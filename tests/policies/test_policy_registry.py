@@ -89,7 +89,7 @@ def test_an_error_of_zero_is_exact():
         ("sjf", {"error": -1}, ["error is -1"]),
         ("sjf", {"error": "much"}, ["error is 'much'"]),
         ("sjf", {"error": True}, ["error is True"]),
-        ("sjf", {"predict": "oracle"}, ["predict is 'oracle'", "exact or prompt"]),
+        ("sjf", {"predict": "oracle"}, ["predict is 'oracle'", "known are exact, prompt"]),
         ("sjf", {"predict": "prompt", "error": 0.5}, ["error"]),
         ("fair", {"max_wait": -1}, ["max_wait is -1"]),
         ("fair", {"max_wait": "30s"}, ["max_wait is '30s'"]),

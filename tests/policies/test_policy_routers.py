@@ -102,7 +102,7 @@ def test_blocks_have_a_beginning_too_and_tenants_do_not_share_it():
     [
         ("leastrequests", {}, "'leastrequests' is unknown; did you mean least_requests?"),
         ("oracle", {}, "'oracle' is unknown; known are round_robin, random"),
-        ("random", {"speed": 1}, "random has no option 'speed'"),
+        ("random", {"speed": 1}, "random.speed: unknown option; random has none"),
         ("weighted", {}, "weights is None; expected 2 numbers above 0"),
         ("weighted", {"weights": [1, 0]}, r"weights is \[1, 0\]; expected 2 numbers above 0"),
         ("weighted", {"weights": [1, 2, 3]}, "expected 2 numbers above 0"),

@@ -10,7 +10,8 @@ import pytest
 from repository import ROOT
 from sim_stories import engine, job, run, times
 
-from policies import registry, third_party
+from policies import registry
+from sim import registry as seams
 
 EXAMPLES = ROOT / "examples"
 
@@ -98,12 +99,12 @@ def test_what_is_no_policy_is_refused_in_one_line(here, text, complaint):
 
 
 def test_an_installed_package_offers_one_by_name(monkeypatch):
-    point = EntryPoint("theirs", "policies.fcfs:FirstComeFirstServed", third_party.GROUP)
-    monkeypatch.setattr(third_party, "entry_points", lambda group: [point])
-    third_party.load.cache_clear()
+    point = EntryPoint("theirs", "policies.fcfs:FirstComeFirstServed", registry.POLICIES.group)
+    monkeypatch.setattr(seams, "entry_points", lambda group: [point])
+    seams.installed.cache_clear()
     try:
         assert type(registry.build("theirs", {}, 0)).__name__ == "FirstComeFirstServed"
         with pytest.raises(ValueError, match=r"'thairs' is unknown; did you mean theirs\?"):
             registry.build("thairs", {}, 0)
     finally:
-        third_party.load.cache_clear()
+        seams.installed.cache_clear()

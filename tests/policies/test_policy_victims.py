@@ -64,8 +64,8 @@ def test_remaining_is_by_prediction():
     ("name", "options", "words"),
     [
         ("oldest", {}, "'oldest' is unknown; known are last_admitted,"),
-        ("last_admitted", {"error": 1}, "last_admitted.error: unknown option; it has none"),
-        ("largest_remaining", {"eror": 1}, "largest_remaining.eror: unknown option; known are predict, error"),
+        ("last_admitted", {"error": 1}, "last_admitted.error: unknown option; last_admitted has none"),
+        ("largest_remaining", {"eror": 1}, "largest_remaining.eror: unknown option; did you mean error?"),
         ("largest_remaining", {"predict": "class_mean"}, "expected one that does not learn"),
         ("largest_remaining", {"error": -1}, "error is -1"),
     ],

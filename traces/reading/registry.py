@@ -6,54 +6,92 @@ before general ones. Modules are imported when first used.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sim.registry import Registry
 from traces.errors import BadInput, nearest
 
 if TYPE_CHECKING:
     from sim.request import Request
+    from traces.reading.head import Head
+    from traces.reading.pieces import Piece
     from traces.reading.table import Trace
 
-FORMATS = {
-    "slotstep": "traces.formats.slotstep_trace",
-    "azure": "traces.formats.azure",
-    "burstgpt": "traces.formats.burstgpt",
-    "mooncake": "traces.formats.mooncake",
-    "bailian": "traces.formats.bailian",
-    "vidur": "traces.formats.vidur",
-    "lengths": "traces.formats.lengths",
-    "llmservingsim": "traces.formats.llmservingsim",
-    "llmservingsim-log": "traces.formats.llmservingsim_log",
-    "servegen-rates": "traces.formats.servegen_rates",
-    "servegen-lengths": "traces.formats.servegen_lengths",
-    "tracev2": "traces.formats.tracev2",
-    "tracev2-chunks": "traces.formats.stream_chunks",
-    "vllm-bench": "traces.formats.vllm_bench",
-    "sglang-bench": "traces.formats.sglang_bench",
-    "guidellm": "traces.formats.guidellm",
-    "aiperf": "traces.formats.aiperf",
-    "inference-perf": "traces.formats.inference_perf",
-    "llmperf": "traces.formats.llmperf",
-    "lmbench": "traces.formats.lmbench",
-    "slora": "traces.formats.slora",
-    "litellm": "traces.formats.litellm",
-    "weka": "traces.formats.weka",
-    "engine-log": "traces.formats.engine_log",
-    "columns": "traces.formats.mapped",
-}
+
+class Format(Protocol):
+    """A module of `traces.formats`, or an object with the same functions.
+
+    With `load` in place of `chunks` it reads a whole Trace.
+    """
+
+    def matches(self, head: Head) -> bool:
+        """Whether a file that begins like this has this format."""
+
+    def chunks(self, path: Path) -> Iterator[Piece]:
+        """The file in pieces, in its own order. Raises BadInput for an invalid row."""
+
+
+def entry(name: str, found: Any) -> Format:
+    """The format that an object is: a module, an object, or a class without arguments. Raises ValueError if none."""
+    made: Any = found() if inspect.isclass(found) else found
+    missing = [function for function in ("matches", "chunks") if not callable(getattr(made, function, None))]
+    if missing and not (missing == ["chunks"] and hasattr(made, "load")):
+        raise ValueError(f"{name!r} is {found!r}; expected a trace format: it lacks {', '.join(missing)}")
+    format_: Format = made
+    return format_
+
+
+FORMATS: Registry[Format] = Registry(
+    "trace format",
+    "slotstep.formats",
+    {
+        "slotstep": "traces.formats.slotstep_trace",
+        "azure": "traces.formats.azure",
+        "burstgpt": "traces.formats.burstgpt",
+        "mooncake": "traces.formats.mooncake",
+        "bailian": "traces.formats.bailian",
+        "vidur": "traces.formats.vidur",
+        "lengths": "traces.formats.lengths",
+        "llmservingsim": "traces.formats.llmservingsim",
+        "llmservingsim-log": "traces.formats.llmservingsim_log",
+        "servegen-rates": "traces.formats.servegen_rates",
+        "servegen-lengths": "traces.formats.servegen_lengths",
+        "tracev2": "traces.formats.tracev2",
+        "tracev2-chunks": "traces.formats.stream_chunks",
+        "vllm-bench": "traces.formats.vllm_bench",
+        "sglang-bench": "traces.formats.sglang_bench",
+        "guidellm": "traces.formats.guidellm",
+        "aiperf": "traces.formats.aiperf",
+        "inference-perf": "traces.formats.inference_perf",
+        "llmperf": "traces.formats.llmperf",
+        "lmbench": "traces.formats.lmbench",
+        "slora": "traces.formats.slora",
+        "litellm": "traces.formats.litellm",
+        "weka": "traces.formats.weka",
+        "engine-log": "traces.formats.engine_log",
+        "columns": "traces.formats.mapped",
+    },
+    entry,
+)
 
 
 def detect(path: Path) -> str:
-    """The name of the file's format, by its content. Raises BadInput if no format matches."""
+    """The name of the file's format, by its content; those of installed packages are tried last.
+
+    Raises BadInput if no format matches.
+    """
     from traces.reading.head import head
 
     path = Path(path)
     beginning = head(path)
     for name in FORMATS:
-        if _module(name).matches(beginning):
+        if FORMATS[name].matches(beginning):
+            return name
+    for name in FORMATS.names():
+        if name not in FORMATS and _format(name).matches(beginning):
             return name
     if not beginning.opening:
         raise BadInput(f"{path}: the file is empty; expected a trace")
@@ -104,23 +142,23 @@ def read(kind: str, path: Path, tenant: str = "default") -> list[Request]:
 
 
 def _whole(path: Path, kind: str | None) -> Trace | None:
-    """The trace in a file of slotstep's own format, which needs no assembly; None for other formats."""
-    own = _module("slotstep")
-    if kind not in (None, "slotstep") or (kind is None and detect(path) != "slotstep"):
-        return None
-    found: Trace = own.load(Path(path))
+    """The trace in a file whose format needs no assembly; None for other formats."""
+    whole = getattr(_format(kind or detect(path)), "load", None)
+    found: Trace | None = None if whole is None else whole(Path(path))
     return found
 
 
-def _pieces(path: Path, kind: str | None, columns: Mapping[str, str] | None) -> tuple[str, Iterator[Any]]:
+def _pieces(path: Path, kind: str | None, columns: Mapping[str, str] | None) -> tuple[str, Iterator[Piece]]:
     path = Path(path)
-    if kind is not None and kind not in FORMATS:
-        raise BadInput(f"{kind}: unknown trace format; did you mean {nearest(kind, FORMATS)}?")
-    if columns is not None:
-        return "columns", _module("columns").chunks(path, columns)
-    name = kind or detect(path)
-    return name, _module(name).chunks(path)
+    name = kind or detect(path) if columns is None else "columns"
+    format_: Any = _format(name)
+    return name, format_.chunks(path) if columns is None else format_.chunks(path, columns)
 
 
-def _module(name: str) -> Any:
-    return import_module(FORMATS[name])
+def _format(name: str) -> Format:
+    if not FORMATS.knows(name):
+        raise BadInput(f"{name}: unknown trace format; did you mean {nearest(name, FORMATS.names())}?")
+    try:
+        return FORMATS.find(name)
+    except ValueError as error:
+        raise BadInput(str(error)) from error

@@ -1,6 +1,6 @@
 """Logs of an engine's steps: the batch and the duration of each step, for `calibrate.fit.step_log`.
 
-Two forms are detected by content:
+Three forms are detected by content:
 
 CSV with the columns of `calibrate.fit.step_log` (`decodes, context, chunks, chunk_tokens, chunk_work,
 duration_ns`), or parquet with the same. `chunk_work` may be absent where no step has a chunk.
@@ -10,6 +10,8 @@ JSON lines of an instrumented engine, as `slotstep parity` reads them, with the 
 the results), and perhaps `cpu0` and `cpu1`, whose first entries are the CPU time of the worker before and after, ns.
 One token after at least one computed is a decode. CPU time is used where it is logged, as wall-clock time is longer
 on a busy host; it does not include the scheduler's own time.
+
+JSON lines of forward-pass metrics: `traces.reading.forward_pass`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces.errors import BadInput, shown
+from traces.reading import forward_pass
 from traces.reading.columns import times
 from traces.reading.columns.csv_rows import read_csv
 from traces.reading.columns.json_rows import JsonRows, read_jsonl
@@ -43,10 +46,16 @@ def read(path: Path, clock: Clock | None = None) -> pd.DataFrame:
     in it. Raises BadInput for a file of neither form, an impossible step, and a clock that is not logged.
     """
     beginning = head(Path(path))
-    if beginning.opening == "{":
+    metrics = forward_pass.is_record(beginning)
+    if beginning.opening == "{" and not metrics:
         return of_engine(Path(path), clock)
     if clock is not None:
-        raise BadInput(f"{path}: a table of steps has one clock, {DURATION}; expected no choice of one")
+        only = (
+            "forward-pass metrics have one clock, wall_time" if metrics else f"a table of steps has one, {DURATION}"
+        )
+        raise BadInput(f"{path}: {only}; expected no choice of one")
+    if metrics:
+        return forward_pass.read(Path(path)).frame
     return of_parquet(Path(path)) if beginning.parquet else of_csv(Path(path))
 
 
@@ -58,7 +67,9 @@ def is_log(path: Path) -> bool:
             return {*COUNTS, DURATION} <= set(pq.read_schema(path).names)
     except (BadInput, pa.ArrowException, OSError):
         return False
-    return beginning.has_columns(*COUNTS, DURATION) or beginning.has_keys("scheduled", "computed_before", "t_sched0")
+    if forward_pass.is_record(beginning) or beginning.has_columns(*COUNTS, DURATION):
+        return True
+    return beginning.has_keys("scheduled", "computed_before", "t_sched0")
 
 
 def of_csv(path: Path) -> pd.DataFrame:

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from slotstep.cli.calibrate import text
+from slotstep.cli.calibrate import step_source, text
 from slotstep.cli.output import print_json, show
 from slotstep.cli.params import About, AsJson, OptionalProfileFile
 
 
 def from_steps(
-    steps: Annotated[Path, typer.Argument(help="The log of steps: CSV, parquet or JSON lines.")],
+    steps: Annotated[
+        Path | None, typer.Argument(help="The log of steps: CSV, parquet, JSON lines, or forward-pass metrics.")
+    ] = None,
     out: OptionalProfileFile = None,
     about: About = None,
     clock: Annotated[
@@ -24,24 +26,39 @@ def from_steps(
         str, typer.Option(metavar="NAME", help="roofline, or affine: a plain sum, as on a CPU.")
     ] = "roofline",
     hold_out: Annotated[float, typer.Option(help="Share of the steps, the last, to predict unseen.")] = 0.25,
+    prefill_kv: Annotated[
+        str | None,
+        typer.Option(
+            metavar="before|after",
+            help="Of forward-pass metrics: sum_prefill_kv_tokens is what was cached before a step, or after it; "
+            "found from the records if not given.",
+        ),
+    ] = None,
+    live: Annotated[
+        list[str] | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="Read forward-pass metrics from a socket. May be repeated."),
+    ] = None,
+    records: Annotated[int, typer.Option(min=1, help="Most records to read from sockets.")] = 2000,
+    within: Annotated[str, typer.Option(metavar="DURATION", help="How long to read from sockets.")] = "60s",
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Write the records that came from sockets here.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a roofline or a sum to a log of steps, by relative non-negative least squares."""
     from calibrate.fit.from_steps import FORMS, fit
     from slotstep.validation import provenance
     from traces.errors import BadInput
-    from traces.reading import step_logs
 
     of = provenance.stated(about or (), out)
-    if clock not in (None, "cpu", "wall"):
-        raise BadInput(f"--clock {clock}: expected cpu or wall")
     if form not in FORMS:
         raise BadInput(f"--form {form}: expected {' or '.join(FORMS)}")
-    read = step_logs.read(steps, clock)  # type: ignore[arg-type]  # it is one of the two
+    source = step_source.StepSource(steps, clock, prefill_kv, tuple(live or ()), records, within, keep)
+    read = source.read()
     try:
         found = fit(read, hold_out, form=form)
     except ValueError as error:
-        raise BadInput(f"{steps}: {error}") from None
+        raise BadInput(f"{source.name}: {error}") from None
     if out is not None:
         residuals = {
             f"{part}_{key}": value for part, of_part in found.residuals.items() for key, value in of_part.items()
@@ -56,6 +73,7 @@ def from_steps(
             range=text.visited(read),
             not_included=["what happens between steps and outside the engine"],
             details=text.confidence(found.intervals, found.identified.lines()),
+            uncertainty=text.uncertainty(found.cost, found.intervals, found.covariance),
         )
         text.save(made.text(), out)
     if as_json:

@@ -24,13 +24,14 @@ def results(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a sweep.")],
     query: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="A question in DuckDB's SQL to the table `runs`."),
+        typer.Option(metavar="SQL", help="A question in DuckDB's SQL to the tables `runs` and `earlier`."),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array of objects.")] = False,
 ) -> None:
     """Print the table of a sweep: its axes and main metrics, or the answer to a query."""
     from reports.latency_origin import FROM_SENT
+    from slotstep.experiments.sweeps import earlier
     from slotstep.experiments.sweeps import query as queries
     from slotstep.experiments.sweeps.store import opened
     from traces.errors import BadInput
@@ -38,6 +39,8 @@ def results(
     if as_csv and as_json:
         raise BadInput("--csv --json: expected one of them")
     store = opened(folder)
+    for line in earlier.remarks(store):
+        say(line)
     frame = queries.ask(store, query if query is not None else queries.overview(store, HEADLINES))
     if as_csv:
         print(frame.to_csv(index=False), end="", flush=True)

@@ -22,12 +22,14 @@ def sweep(
     yes: Yes = False,
 ) -> None:
     """Run every point of a grid that is not in DIR yet; each row is written when its run ends."""
+    from slotstep.cli.output import say
     from slotstep.cli.progress import SweepProgress
+    from slotstep.experiments.sweeps import earlier
     from slotstep.experiments.sweeps import sweep as sweeps
     from slotstep.experiments.sweeps.grid import load_grid
 
     with SweepProgress() as progress:
-        sweeps.sweep(
+        store = sweeps.sweep(
             load_grid(grid, yes),
             out,
             backend=backend,
@@ -40,3 +42,5 @@ def sweep(
     assert tally is not None
     failed = f", {tally.failed} of these failed" if tally.failed else ""
     print(f"{tally.total} runs: {tally.done} now{failed}, {tally.before} before", flush=True)
+    for line in earlier.remarks(store):
+        say(line)

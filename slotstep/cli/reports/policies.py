@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from slotstep.cli.output import print_json, show
 from slotstep.cli.params import AsJson
@@ -15,9 +14,9 @@ def policies(
     """List the policies: what each does, its options with their defaults, and its source; then the other choices."""
     from slotstep.cli.reports.catalogue import choices
 
-    listed, others = catalogue(), choices()
+    found = choices()
     if as_json:
-        print_json({"policies": listed, **others})
+        print_json(found)
         return
     from rich import box
     from rich.table import Column, Table
@@ -28,32 +27,13 @@ def policies(
         "victim": "who leaves when pages run out",
         "predict": "what it says of output lengths",
     }
-    for (axis, about), entries in zip(heads.items(), [listed, *others.values()], strict=True):
+    for (axis, about), entries in zip(heads.items(), found.values(), strict=True):
         whole = [Column(name, no_wrap=True) for name in (axis, "options")]
         table = Table(whole[0], about, whole[1], "source", box=box.SIMPLE)
         for entry in entries:
             options = "\n".join(f"{name}: {shown(default)}" for name, default in entry["options"].items())
             table.add_row(entry["name"], entry["about"], options, entry["source"])
         show(table)
-
-
-def catalogue() -> list[dict[str, Any]]:
-    """`name`, `about`, `options` (defaults by name, durations as text) and `source` ("" if none) of every policy."""
-    from policies.registry import POLICIES
-    from slotstep.scenario.units import text
-
-    return [
-        {
-            "name": name,
-            "about": entry.about,
-            "options": {
-                option: text(known.default) if known.kind == "duration" else known.default  # type: ignore[arg-type]
-                for option, known in entry.options.items()
-            },
-            "source": entry.source,
-        }
-        for name, entry in POLICIES.items()
-    ]
 
 
 def shown(default: object) -> str:

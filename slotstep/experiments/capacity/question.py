@@ -17,6 +17,7 @@ from traces.errors import BadInput
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
+FEWEST_DRAWS = 10
 Find = Literal["rate", "replicas", "slots"]
 
 
@@ -24,7 +25,8 @@ Find = Literal["rate", "replicas", "slots"]
 class Question:
     """The scenario and the parameters of a search.
 
-    resample  length of the blocks of a block bootstrap, for workloads that draw nothing themselves
+    resample     length of the blocks of a block bootstrap, for workloads that draw nothing themselves
+    uncertainty  draws of the step cost, for each of which the answer is found again; 0: none
     """
 
     scenario: Scenario
@@ -40,6 +42,7 @@ class Question:
     most_replicas: int = 64
     price: float | None = None
     resample: str = "60s"
+    uncertainty: int = 0
     jobs: int | None = None
 
 
@@ -74,6 +77,8 @@ def check(question: Question) -> None:
     if attainment and not scenario.objectives.limits:
         with scenario.blamed("objectives: "):
             raise ValueError("found none; an attainment needs some")
+    if question.uncertainty and question.uncertainty < FEWEST_DRAWS:
+        raise BadInput(f"--uncertainty {question.uncertainty}: expected 0, or at least {FEWEST_DRAWS} draws")
     try:
         units.nanoseconds(question.resample)
     except ValueError as error:

@@ -112,7 +112,7 @@ def read(
         file = folder / plan.scenario
         base, home, name = document.read(file), file.parent, file.stem
     else:
-        base, home, name = plan.scenario, folder, Path(source).stem
+        base, home, name = copy.deepcopy(plan.scenario), folder, Path(source).stem
     document.override_with(base, plan.set)
     if allow_large:
         base["allow_large"] = True

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from policies import registry, third_party
+from slotstep.experiments.sweeps import user_code
 from slotstep.scenario.cluster import group_sections
 from slotstep.scenario.workload import TRACE_OPTIONS
 
@@ -30,11 +30,31 @@ def name(settings: Mapping[str, Any], axes: Mapping[str, Any]) -> str:
     content = {
         "scenario": {**without_permission(settings), "workload": by_content(settings["workload"])},
         "warm": [digest(Path(file)) for file in warm_files(settings)],
-        "policies": third_party_code(settings["policy"]),
+        "user_code": user_code_digests(settings),
         "axes": dict(axes),
         "code": code(),
     }
     return named(content)
+
+
+def sources(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What the result of a run depends on beside its settings, as columns of its row.
+
+    code         of slotstep, as `code`
+    user_code    JSON text: SHA-256 by file of what is not part of slotstep
+    input_files  JSON text: SHA-256 by file of traces and of caches that replicas start from
+
+    Raises OSError for a file that cannot be read.
+    """
+    used = {file: found for part in user_code_digests(settings).values() for file, found in part.items()}
+    read = {file: digest(Path(file)) for file in [*trace_files(settings["workload"]), *warm_files(settings)]}
+    return {"code": code(), "user_code": json.dumps(used), "input_files": json.dumps(read)}
+
+
+def trace_files(workload: Mapping[str, Any]) -> list[str]:
+    """The trace files of a workload and of its parts."""
+    parts = [file for part in workload.get("merge", {}).values() for file in trace_files(part)]
+    return [*(file for kind, file in workload.get("trace", {}).items() if kind not in TRACE_OPTIONS), *parts]
 
 
 def warm_files(settings: Mapping[str, Any]) -> list[str]:
@@ -64,10 +84,12 @@ def by_content(workload: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def third_party_code(policy: Any) -> dict[str, dict[str, str]]:
-    """The digests of the files of user-defined policies, by policy."""
-    others = [each for each, _ in registry.layers(*registry.choice(policy)) if each not in registry.POLICIES]
-    return {each: {file: digest(path) for file, path in third_party.sources(each).items()} for each in others}
+def user_code_digests(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The digests of the files behind the names that are not part of slotstep, by name."""
+    return {
+        name: {file: digest(path) for file, path in user_code.sources(module).items()}
+        for name, module in user_code.modules(settings).items()
+    }
 
 
 def digest(path: Path) -> str:

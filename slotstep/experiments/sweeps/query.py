@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 
 def ask(store: Store, query: str) -> pd.DataFrame:
-    """The answer to a query on the table `runs`, a row per run. Raises BadInput for an invalid query."""
+    """The answer to a query on the table `runs`, a row per run of the present grid, and `earlier`, the other rows.
+
+    Raises BadInput for an invalid query.
+    """
     with duckdb.connect() as connection:
         connection.register("runs", store.table())
+        if "earlier" in query:
+            connection.register("earlier", store.earlier())
         try:
             answer: pd.DataFrame = connection.execute(query).df()
         except duckdb.Error as error:

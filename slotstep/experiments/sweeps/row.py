@@ -1,91 +1,59 @@
 """One run as one row: its name and status, the main numbers, and summary and settings as JSON.
 
-Column names follow the summary: `ttft_s` has the columns `ttft_s_n`, `ttft_s_mean`, ... Types do not depend on
-values, so that the rows of any sweep make one table.
+Columns follow the declarations of the metrics: `ttft_s` has the columns `ttft_s_n`, `ttft_s_mean`, ... Types do not
+depend on values, so that the rows of any sweep make one table.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sim.accounting.latencies import LATENCIES, PERCENTILES
-from sim.accounting.ledger import ROWS
-from sim.accounting.requests import STATUSES
+from sim.accounting.metrics import chosen
 
 if TYPE_CHECKING:
     from slotstep.experiments.sweeps.grid import Kind
 
-STATISTICS = {"n": "int64", **dict.fromkeys(("mean", *(f"p{p}" for p in PERCENTILES), "max"), "double")}
-LEDGER = ("bought", *ROWS)
+OF_THE_RUN = {"scenario": "string", "policy": "string", "predictor": "string", "seed": "int64"}
+OF_THE_QUEUE = {"queue_grows": "bool"}
+"""Keys of a summary that are not metrics of the log, and their types."""
 
-NUMBERS: dict[tuple[str, ...], str] = {
-    ("scenario",): "string",
-    ("policy",): "string",
-    ("predictor",): "string",
-    ("seed",): "int64",
-    ("log_sha256",): "string",
-    ("steps",): "int64",
-    ("makespan_s",): "double",
-    ("occupancy",): "double",
-    ("preemptions",): "int64",
-    ("goodput_per_s",): "double",
-    ("attainment",): "double",
-    ("tokens_per_slot_step",): "double",
-    ("queue_grows",): "bool",
-    **{("requests", status): "int64" for status in ("injected", *STATUSES)},
-    **{("slot_steps", row): "int64" for row in LEDGER},
-    **{("slot_seconds", row): "double" for row in (*LEDGER, "idle", "down")},
-    ("pages", "total"): "int64",
-    ("pages", "mean_used"): "double",
-    ("pages", "peak_used"): "int64",
-    ("pages", "mean_live_fraction"): "double",
-    **{
-        ("tokens", kind): "int64"
-        for kind in ("prompt", "output", "computed", "recomputed", "cached", "padding", "lost")
-    },
-    ("cache", "hit_rate"): "double",
-    ("rates", "offered_per_s"): "double",
-    ("rates", "offered_by_gaps_per_s"): "double",
-    ("rates", "finished_per_s"): "double",
-    ("rates", "finished_by_gaps_per_s"): "double",
-    ("rates", "output_tokens_per_s"): "double",
-    ("concurrency", "in_flight_peak"): "int64",
-    ("concurrency", "in_flight_mean"): "double",
-    ("concurrency", "running_peak"): "int64",
-    ("concurrency", "running_mean"): "double",
-    **{
-        (latency, statistic): kind
-        for latency in (*LATENCIES, "max_itl_s", "client_wait_s")
-        for statistic, kind in STATISTICS.items()
-    },
-}
-"""The path of each column's number in the summary, and its type."""
+
+def numbers(more: Iterable[str] = ()) -> dict[tuple[str, ...], str]:
+    """The path in the summary and the type of each number; `more` names metrics beside the built-in ones."""
+    declared = [column for metric in chosen(more) for column in metric.columns]
+    single = {path: str(value.type) for path, value in declared if len(path) == 1}
+    parts = {path: str(value.type) for path, value in declared if len(path) > 1}
+    first, after = ({(key,): kind for key, kind in keys.items()} for keys in (OF_THE_RUN, OF_THE_QUEUE))
+    return first | single | after | parts
+
 
 OWN = {"run": "string", "status": "string", "error": "string"}
+SOURCES = {"code": "string", "user_code": "string", "input_files": "string"}
+"""What the run depended on beside its settings (`identity.sources`)."""
 WHOLE = {"summary": "string", "settings": "string"}
 
 Row = dict[str, Any]
 
 
-def schema(axes: Mapping[str, Kind]) -> pa.Schema:
-    """The columns of a sweep over these axes."""
-    numbers = {"_".join(path): kind for path, kind in NUMBERS.items()}
-    columns = OWN | dict(axes) | {name: kind for name, kind in numbers.items() if name not in axes} | WHOLE
+def schema(axes: Mapping[str, Kind], more: Iterable[str] = ()) -> pa.Schema:
+    """The columns of a row of a sweep over these axes."""
+    found = {"_".join(path): kind for path, kind in numbers(more).items()}
+    columns = OWN | dict(axes) | {name: kind for name, kind in found.items() if name not in axes} | SOURCES | WHOLE
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
 
 
 def ended(run: str, axes: Mapping[str, Any], settings: Mapping[str, Any], summary: Mapping[str, Any]) -> Row:
     """The row of a run that succeeded."""
-    numbers = {"_".join(path): found(summary, path) for path in NUMBERS}
+    measured = {"_".join(path): found(summary, path) for path in numbers(summary.get("metrics", ()))}
     return {
         "run": run,
         "status": "ended",
         "error": None,
-        **numbers,
+        **measured,
         **axes,
         "summary": text(summary),
         "settings": text(settings),
@@ -116,7 +84,7 @@ def text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def table(rows: list[Row], axes: Mapping[str, Kind]) -> pa.Table:
-    """Rows as a table of these columns."""
-    columns = schema(axes)
+def table(rows: list[Row], axes: Mapping[str, Kind], more: Iterable[str] = ()) -> pa.Table:
+    """Rows as a table of the columns of these axes and metrics."""
+    columns = schema(axes, more)
     return pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], columns)

@@ -1,8 +1,10 @@
 """The directory of a sweep: its axes, and a file for each run.
 
     DIR/sweep.json          the axes: column, key and type of each
+    DIR/grid.json           the names of the runs of the present grid, the last that was swept into it
     DIR/runs/NAME.parquet   one row; NAME is the run's identity
 
+Rows of earlier grids (another scenario, other code, an input with another content) stay, apart from the present ones.
 Files are written atomically, and the same run always gives the same bytes: sweeps may share a directory, and a killed
 sweep leaves nothing to repair.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from slotstep.experiments.sweeps.grid import Kind
 
 FORMAT = "slotstep sweep 1"
+GRID = "grid.json"
 PACKING: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
 """Without dictionary and statistics, which are of no use in files of one row."""
 
@@ -62,28 +65,59 @@ class Store:
     def write(self, line: row.Row) -> None:
         """Write a row atomically. Raises OSError."""
         with files.atomically(self.path(line["run"]), through=self.folder) as temporary:
-            pq.write_table(row.table([line], self.kinds), temporary, **PACKING)
+            more = json.loads(line.get("summary") or "{}").get("metrics", ())
+            pq.write_table(row.table([line], self.kinds, more), temporary, **PACKING)
 
     def path(self, run: str) -> Path:
         """The file of a run."""
         return self.runs / f"{run}.parquet"
 
-    def table(self) -> pa.Table:
-        """All rows, sorted by the axes and then by name.
+    def choose(self, runs: Iterable[str]) -> None:
+        """Make these runs the present grid. Raises OSError."""
+        files.write_json(self.folder / GRID, {"runs": sorted(runs)})
 
-        Raises BadInput for rows with other columns, which another version of slotstep wrote.
-        """
-        parts = [pq.read_table(path) for path in sorted(self.runs.glob("*.parquet"))]
+    def chosen(self) -> frozenset[str] | None:
+        """The runs of the present grid; None for a directory without one. Raises BadInput for a damaged one."""
+        path = self.folder / GRID
         try:
-            whole = pa.concat_tables([row.table([], self.kinds), *parts])
-        except pa.ArrowInvalid:
+            return frozenset(json.loads(path.read_text())["runs"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{path}: expected what `slotstep sweep` wrote: {error}") from None
+
+    def table(self) -> pa.Table:
+        """The rows of the present grid, or all in a directory without one, as `read`."""
+        return self.read(self.paths()[0])
+
+    def earlier(self) -> pa.Table:
+        """The rows that are not of the present grid, as `read`."""
+        return self.read(self.paths()[1])
+
+    def paths(self) -> tuple[list[Path], list[Path]]:
+        """The files of the rows of the present grid, and those of the others. Raises BadInput as `chosen`."""
+        present = self.chosen()
+        every = sorted(self.runs.glob("*.parquet"))
+        mine = every if present is None else [path for path in every if path.stem in present]
+        return mine, [] if present is None else [path for path in every if path.stem not in present]
+
+    def read(self, paths: Iterable[Path]) -> pa.Table:
+        """The rows in these files, sorted by the axes and then by name; a metric that a row does not have is null.
+
+        So rows of another version of slotstep, or of scenarios with further metrics, are read. Raises BadInput for
+        rows with a column of another type.
+        """
+        parts = [pq.read_table(path) for path in paths]
+        try:
+            whole = pa.concat_tables([row.table([], self.kinds), *parts], promote_options="default")
+        except pa.ArrowException as error:
             raise BadInput(
-                f"{self.runs}: has rows with other columns, of another version of slotstep; expected those of one"
+                f"{self.runs}: has rows with a column of another type, of another version of slotstep: {error}"
             ) from None
         return whole.sort_by([(name, "ascending") for name in (*self.axes, "run")])
 
     def frame(self) -> pd.DataFrame:
-        """All rows as a pandas frame."""
+        """The rows of the present grid as a pandas frame."""
         frame: pd.DataFrame = self.table().to_pandas()
         return frame
 

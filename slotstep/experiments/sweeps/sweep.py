@@ -40,10 +40,11 @@ def sweep(
     progress                called after each run with a `Tally`
 
     Raises BadInput for a folder that cannot be written or holds a sweep over other axes, and as `backends.compute`;
-    OSError if a row cannot be written. Rows written before stay.
+    OSError if a row cannot be written. Rows written before stay, apart if they are not of this grid.
     """
     store = make(Path(folder), grid.keys, grid.kinds)
     named = {name_of(point): point for point in grid.points}
+    store.choose(named)
     missing = {run: point for run, point in named.items() if not store.has(run) or (retry and store.failed(run))}
     tally = Tally(len(named), len(named) - len(missing))
     progress(tally)
@@ -62,10 +63,12 @@ def lines(
     """The rows of these runs as they end; None for one that another sweep has written meanwhile."""
     refused = [run for run, point in missing.items() if point.scenario is None]
     for run in refused:
-        yield row.failed(run, missing[run].axes, None, f"BadInput: {missing[run].error}")
+        line = row.failed(run, missing[run].axes, None, f"BadInput: {missing[run].error}")
+        yield line | {"code": identity.code()}
     left = [run for run in missing if missing[run].scenario is not None]
     if not left:
         return
+    sources: dict[str, dict[str, str]] = {}
     overtaken: list[str] = []
 
     def calls() -> Iterator[backends.Call]:
@@ -75,9 +78,12 @@ def lines(
                 continue
             point = missing[run]
             assert point.scenario is not None
-            yield run, dict(point.axes), resolved(point.scenario), identity.code()
+            settings = resolved(point.scenario)
+            sources[run] = identity.sources(settings)
+            yield run, dict(point.axes), settings, identity.code()
 
-    yield from backends.compute(execute, calls(), backend, address, jobs)
+    for line in backends.compute(execute, calls(), backend, address, jobs):
+        yield line | sources.pop(line["run"])
     yield from (None for _ in overtaken)
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from repository import ROOT
@@ -157,6 +159,7 @@ def test_a_directory_holds_one_sweep_which_may_grow(tmp_path: Path) -> None:
     tallies: list[Tally] = []
     here({"scenario": TINY, "seeds": 3}, tmp_path, progress=tallies.append)
     assert tallies == [Tally(3, 2), Tally(3, 2, done=1)]
+    del before["grid.json"]
     assert contents(tmp_path).items() > before.items()
     with pytest.raises(
         BadInput, match=r"holds a sweep over seed \(int64\), this one is over engine\.slots \(int64\)"
@@ -164,10 +167,28 @@ def test_a_directory_holds_one_sweep_which_may_grow(tmp_path: Path) -> None:
         here({"scenario": TINY, "grid": {"engine.slots": [1]}}, tmp_path)
 
 
-def test_rows_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
+def test_an_old_sweep_with_fewer_metrics_still_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here({"scenario": TINY, "seeds": 2}, tmp_path)
-    pd.DataFrame({"run": ["old"], "status": ["ended"]}).to_parquet(tmp_path / "runs" / "old.parquet", index=False)
-    with pytest.raises(BadInput, match="has rows with other columns, of another version of slotstep"):
+    path = next((tmp_path / "runs").iterdir())
+    whole = pq.read_table(path)
+    old = whole.select([name for name in whole.column_names if name not in ("occupancy", "ttft_s_p99")])
+    pq.write_table(old.append_column("of_before", pa.array([7])), path)
+    frame = store.opened(tmp_path).frame()
+    assert len(frame) == 2
+    assert frame["occupancy"].isna().sum() == frame["ttft_s_p99"].isna().sum() == 1
+    assert list(frame["of_before"].dropna()) == [7]
+    with pytest.raises(SystemExit) as ended:
+        slotstep_main("results", tmp_path)
+    assert not ended.value.code
+    assert "occupancy" in capsys.readouterr().out
+
+
+def test_a_column_of_another_type_is_refused_in_one_line(tmp_path: Path) -> None:
+    here({"scenario": TINY, "seeds": 2}, tmp_path)
+    old = pa.table({"run": ["old"], "status": ["ended"], "steps": ["many"]})
+    pq.write_table(old, tmp_path / "runs" / "old.parquet")
+    (tmp_path / "grid.json").unlink()
+    with pytest.raises(BadInput, match=r"has rows with a column of another type, .*steps"):
         store.opened(tmp_path).table()
 
 
@@ -194,7 +215,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in left} == left
     sweep(grid.load_grid(plan), whole, jobs=1)
     expected = contents(whole)
-    assert len(expected) == 201
+    assert len(expected) == 202
     # What was half written when the process died lies above, under a name that nothing reads.
     assert {name: content for name, content in contents(cut).items() if name[0] != "."} == expected
     assert slotstep.sweep(grid.load_grid(plan), cut, jobs=1).table().equals(store.opened(whole).table())

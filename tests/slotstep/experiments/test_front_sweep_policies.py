@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import slotstep
-from policies import third_party
+from policies.registry import POLICIES
+from sim import registry
 from slotstep.experiments.sweeps import identity
 from traces.errors import BadInput
 
@@ -35,15 +36,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     }.items():
         (tmp_path / name).write_text(text)
     points = [
-        EntryPoint("packed", "pack_of_mine.policy:Mine", third_party.GROUP),
-        EntryPoint("single", "file_of_mine:Mine", third_party.GROUP),
+        EntryPoint("packed", "pack_of_mine.policy:Mine", POLICIES.group),
+        EntryPoint("single", "file_of_mine:Mine", POLICIES.group),
     ]
-    monkeypatch.setattr(third_party, "entry_points", lambda group: points)
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     monkeypatch.chdir(tmp_path)
-    third_party.load.cache_clear()
+    registry.installed.cache_clear()
     yield tmp_path
-    third_party.load.cache_clear()
+    registry.installed.cache_clear()
     for name in [name for name in sys.modules if "_of_mine" in name]:
         del sys.modules[name]
 

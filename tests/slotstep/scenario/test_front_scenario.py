@@ -139,7 +139,7 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         (
             "zebra=3",
             "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, "
-            "objectives, measure, seed, allow_large",
+            "objectives, measure, metrics, seed, allow_large",
         ),
         ("engine.slots=many", "engine.slots: found 'many'; expected a whole number of at least 1"),
         ("engine.slots=1.5", "engine.slots: found 1.5; expected a whole number of at least 1"),
@@ -197,10 +197,10 @@ UNITS = "(units: ns, us, ms, s, m, h)"
             "workload={synthetic: {duration: 60, output: 3, arrivals: {poisson: {rate: 1}}}}",
             f"workload.synthetic.duration: found 60, without a unit; expected a duration such as 5ms {UNITS}",
         ),
-        ("cost={}", "cost: found none; expected one of unit, affine, roofline, profile and shape"),
+        ("cost={}", "cost: found none; expected one of unit, affine, roofline, profile, shape and form"),
         (
             "cost.affine.base=5ms",
-            "cost: found unit and affine; expected one of unit, affine, roofline, profile and shape",
+            "cost: found unit and affine; expected one of unit, affine, roofline, profile, shape and form",
         ),
         ("cost={affine: {base: -5ms}}", "cost.affine.base: found '-5ms'; expected a duration of at least 0"),
         (
@@ -243,11 +243,7 @@ def test_a_mistake_is_one_line_with_its_key_and_what_would_be_right(setting: str
         ("policy.sjf.eror=1", "sjf.eror: unknown option; did you mean error?"),
         ("policy.fair.order.sjf.eror=1", "sjf.eror: unknown option; did you mean error?"),
         ("policy.fcfs.error=1", "fcfs.error: unknown option; fcfs has none"),
-        (
-            "policy.sjf.predict=exct",
-            "predict is 'exct'; expected exact or prompt, "
-            "or classifier, correlated, class_mean, quantile with options",
-        ),
+        ("policy.sjf.predict=exct", "predict is 'exct'; did you mean exact?"),
         ("policy.fair.order=[sjf]", "found ['sjf']; expected the name of a policy, or its name with its options"),
     ],
 )

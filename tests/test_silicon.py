@@ -1,0 +1,92 @@
+"""The benchmark on InferenceX's rows: which rows, what is simulated of them, and how errors are summed up."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from benchmarks.silicon.__main__ import main, table
+from benchmarks.silicon.loop import engine, lengths, simulated
+from benchmarks.silicon.rows import Row, aggregated, is_open, some
+
+ROW = Row(
+    id="a",
+    model="meta-llama/Llama-3.1-70B",
+    system="h100_sxm",
+    backend="vllm",
+    precision="fp8",
+    gemm="fp8",
+    moe="fp8",
+    prompt=1000,
+    output=100,
+    clients=4,
+    tensor_parallel=4,
+    pipeline_parallel=1,
+    data_parallel=1,
+    moe_tensor_parallel=4,
+    expert_parallel=1,
+    ttft_s=0.1,
+    tpot_s=0.01,
+)
+
+
+def test_lengths_are_uniform_from_four_fifths_of_the_nominal_one_ten_for_each_client() -> None:
+    drawn = lengths(ROW)
+    assert len(drawn) == 40
+    assert all(800 <= each["prompt"] <= 1000 and 80 <= each["output"] <= 100 for each in drawn)
+    assert sum(each["prompt"] for each in drawn) / 40 == pytest.approx(900, abs=4 * 58 / 40**0.5)
+    assert drawn == lengths(ROW)
+
+
+def test_tensorrt_llm_has_tokens_for_one_prompt_beside_all_clients() -> None:
+    trtllm = Row(**{**vars(ROW), "backend": "trtllm"})
+    # (4 + 1000 + 64 + 63) // 64 x 64
+    assert engine(trtllm)["token_budget"] == 1088
+
+
+def test_a_loop_of_a_fixed_step_has_its_time_per_token() -> None:
+    shape = {"shape": {"model": "llama-3.1-70b", "device": "h100-sxm", "tensor_parallel": 4}}
+    _, tpot = simulated(ROW, {**shape, "host": "1s"})
+    assert tpot == pytest.approx(1.0, rel=0.03)
+
+
+def test_a_table_has_the_medians_and_how_often_the_simulation_is_nearer() -> None:
+    found = pd.DataFrame(
+        {
+            "system": ["x", "x", "y"],
+            "measured_ttft": [1.0, 1.0, 1.0],
+            "measured_tpot": [1.0, 1.0, 1.0],
+            "simulated_ttft": [1.1, 0.7, 1.2],
+            "simulated_tpot": [1.0, 1.0, 1.0],
+            "estimate_ttft": [1.2, 1.1, 1.5],
+            "estimate_tpot": [1.1, 1.1, 1.1],
+            "shapes_ttft": [None, 0.5, None],
+            "shapes_tpot": [None, 0.5, None],
+        }
+    )
+    last = table(found, ["system"]).splitlines()[-1]
+    assert last == "| all | 3 | 20.0% | 0.0% | 20.0% | 10.0% | 50.0% | 50.0% | 67% | 100% |"
+
+
+def test_so_many_rows_are_drawn_by_a_seed() -> None:
+    rows = [Row(**{**vars(ROW), "id": str(number)}) for number in range(20)]
+    assert [row.id for row in some(rows, 5)] == [row.id for row in some(rows, 5)]
+    assert len(some(rows, 5)) == 5
+    assert some(rows, None) == rows
+
+
+def test_open_rows_have_an_even_digest() -> None:
+    pytest.importorskip("aiconfigurator_core", reason="the optional package aiconfigurator-core is not installed")
+    rows = aggregated()
+    assert all(is_open(row.id) for row in rows)
+    # 441 dense rows in all, about half of them open.
+    assert 180 < sum(row.dense for row in rows) < 260
+    assert not any(is_open(row.id) for row in aggregated(held=True))
+
+
+def test_constants_are_fitted_to_open_rows_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("aiconfigurator_core", reason="the optional package aiconfigurator-core is not installed")
+    with pytest.raises(SystemExit) as caught:
+        main(["--fit", "--held"])
+    assert caught.value.code == 2
+    assert "open rows alone" in capsys.readouterr().err
