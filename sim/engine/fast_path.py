@@ -90,7 +90,13 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     """
     decoders = state.decoders
     count, step = decoders.count, decoders.step
-    if state.filled or batch.preempted or batch.tokens != count or not count or (state.totals.over and not closed):
+    if (
+        state.admissions.filled
+        or batch.preempted
+        or batch.tokens != count
+        or not count
+        or (state.totals.over and not closed)
+    ):
         return
     repeat = min(decoders.next_finish() - step, LONGEST_RUN)
     if batch.refused:

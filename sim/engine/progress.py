@@ -40,7 +40,7 @@ def catch_up(state: EngineState, seq: Sequence, batch: Batch) -> None:
     del state.catching_up[seq.serial]
     batch.yields.append((seq, seq.last_step))
     if state.pool.late:
-        state.filled.append((seq, seq.serial, seq.computed))
+        state.admissions.filled.append((seq, seq.serial, seq.computed))
     seq.catch_up(step)
     decoders.latest = max(decoders.latest, seq.serial)
     for listener in state.listeners:

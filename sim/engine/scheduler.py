@@ -54,7 +54,7 @@ class Scheduler:
         A plan may also end empty because the only sequence it could serve was preempted (`preempted`): plan again.
         """
         state = self.state
-        if state.filled:
+        if state.admissions.filled:
             state.keep_filled()
         if state.leaving.finished or state.leaving.riding:
             self.evict_finished(now)
@@ -175,19 +175,15 @@ class Scheduler:
         """A request, or one leg of it, arrives: it is queued and returned, or rejected (None, see `complaint`)."""
         return self.intake.submit(request, now, leg)
 
-    def sequence(self, request: Request, index: int, leg: Leg) -> Sequence:
-        """A request as this engine would serve it; it is not submitted."""
-        return self.intake.sequence(request, index, leg)
-
-    def misfit(self, seq: Sequence) -> str:
-        """Why a sequence could not run even alone; empty if it could."""
-        return self.intake.misfit(seq)
-
     @property
     def capacity(self) -> tuple[object, ...]:
         """What decides whether a request fits at all."""
         config = self.config
         return self.pool.pages, self.pool.page_size, config.max_model_len, config.chunked or config.token_budget
+
+    def misfit(self, request: Request, leg: Leg = WHOLE) -> str:
+        """Why a request, or one leg of it, could not run here even alone; empty if it could."""
+        return self.intake.misfit(self.intake.sequence(request, -1, leg))
 
     def discard(self, request: Request, now: Nanoseconds) -> None:
         """A request arrives that its client cancelled on the way: it is only entered in the log."""

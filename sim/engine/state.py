@@ -28,8 +28,6 @@ class EngineState:
     running      sequences with a slot, by admission number, in that order
     decoders     those of `running` that compute one token in every step
     catching_up  the other ones of `running` that compute
-    filled       prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
-                 positions)
     leaving      sequences that have ended
     totals       sums over `running`
     admissions   what admissions leave behind
@@ -47,7 +45,6 @@ class EngineState:
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
         self.catching_up: dict[int, Sequence] = {}
-        self.filled: list[tuple[Sequence, int, int]] = []
         self.leaving = Leaving()
         self.totals = Totals()
         self.admissions = Admissions()
@@ -55,7 +52,7 @@ class EngineState:
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
-        self.filled = []
+        self.admissions.filled = []
         self.leaving.reset()
         self.totals = Totals()
         self.decoders.go_back(step)
@@ -124,10 +121,10 @@ class EngineState:
 
     def keep_filled(self) -> None:
         """Enter the pages of prefills that have ended into a cache that takes them late."""
-        filled, self.filled = self.filled, []
+        filled, self.admissions.filled = self.admissions.filled, []
         for seq, serial, positions in filled:
             if seq.last_step >= self.log.steps:
-                self.filled.append((seq, serial, positions))
+                self.admissions.filled.append((seq, serial, positions))
             elif self.running.get(serial) is seq:
                 self.pool.keep(seq, positions // self.pool.page_size)
 

@@ -11,7 +11,7 @@ from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.engine.batch import NO_GROWTH
-from sim.log.events import FINISHED, FIRST_TOKEN, LIMITED, NO_DEMAND, RESUMED
+from sim.log.events import FINISHED, FIRST_TOKEN, LIMITED, NO_DEMAND, NO_MEMORY, RESUMED
 from sim.request import Nanoseconds
 
 LONGEST_RUN = 256
@@ -70,7 +70,7 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
     row.no_budget = totals.holders - row.decode - row.prefill - row.recomputed - row.held
     row.waiting = len(state.order)
     if batch.reason is NO_DEMAND and (row.waiting or state.gate.full):
-        batch.reason = state.gate.obstacle
+        batch.reason = NO_MEMORY if batch.retracted else state.gate.obstacle
     row.live = totals.computed + batch.tokens - pool.shared
     row.pages = batch.pages = pool.pages - pool.free
     row.cached = pool.cached

@@ -14,7 +14,7 @@ from sim.engine.counters import Leaving
 from sim.engine.decoding import Decoders
 from sim.log.events import CANCELLED, FINISHED, RELEASED, EventLog, Kind
 from sim.memory.pool import PagePool
-from sim.policy.base import Order
+from sim.policy.base import Policy
 from sim.request import Nanoseconds
 
 
@@ -29,8 +29,9 @@ class ApartState:
     passes    what has been planned
     """
 
-    def __init__(self, order: Order, pool: PagePool, config: ApartConfig) -> None:
-        self.order = order
+    def __init__(self, policy: Policy, pool: PagePool, config: ApartConfig) -> None:
+        self.order = policy.order
+        self.admission = policy.admission
         self.pool = pool
         self.config = config
         self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, pool.use)
@@ -139,7 +140,8 @@ class ApartState:
         self.depart(seq)
 
     def depart(self, seq: ApartSequence) -> None:
-        """Notify the listeners of the order that a sequence is gone."""
+        """Notify the admission rule and the listeners that a sequence is gone."""
+        self.admission.left(seq)
         for listener in self.order.listeners:
             listener.left(seq, self.decoders.step)
 
