@@ -42,7 +42,6 @@ class DeficitRoundRobin(Forwarding):
         """`order` makes the queue of one tenant; `quantum` is in tokens."""
         self.listeners = (self,)
         self.new_queue = order
-        self.counts_tokens = order().counts_tokens
         self.quantum = quantum
         self.predict = predict
         self.tenants: dict[str, Turn] = {}

@@ -43,7 +43,6 @@ class VirtualTokenCounter(Forwarding):
         """`order` makes the queue of one tenant."""
         self.listeners = (self,)
         self.new_queue = order
-        self.counts_tokens = order().counts_tokens
         self.tariff = tariff
         self.prepay = prepay
         self.lifts = lifts

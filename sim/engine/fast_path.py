@@ -100,7 +100,7 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
         return
     repeat = min(decoders.next_finish() - step, LONGEST_RUN)
     if batch.refused:
-        steps = state.admission.next_change(step)
+        steps = state.policy.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
     if batch.reason is LIMITED and step < state.admissions.closed_until:
         repeat = min(repeat, state.admissions.closed_until - step)

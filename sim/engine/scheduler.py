@@ -124,7 +124,7 @@ class Scheduler:
         """Preempt victims until a sequence can grow by `tokens`; False if it was preempted itself."""
         state = self.state
         while not self.pool.can_take(state.growth(seq, tokens)):
-            victim = state.victim.choose(state.running, state.decoders.step)
+            victim = state.policy.victim.choose(state.running, state.decoders.step)
             preempt(state, victim, batch)
             batch.preempted, batch.reason = True, NO_MEMORY
             if victim is seq:

@@ -36,8 +36,7 @@ class EngineState:
     def __init__(self, policy: Policy, pool: PagePool, config: EngineConfig) -> None:
         self.config = config
         self.pool = pool
-        self.admission = policy.admission
-        self.victim = policy.victim
+        self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
         self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
@@ -83,7 +82,7 @@ class EngineState:
 
     def needs(self, seq: Sequence) -> int:
         """Pages that a waiting sequence needs for admission if none of its content is cached."""
-        return self.pool.pages_for(self.admission.positions(seq, seq.known))
+        return self.pool.pages_for(self.policy.admission.positions(seq, seq.known))
 
     def growth(self, seq: Sequence, tokens: int) -> int:
         """Pages that `tokens` more positions of a running sequence begin."""
@@ -181,8 +180,8 @@ class EngineState:
     def advance(self, tokens: int, steps: int) -> bool:
         """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
-        if self.waiting.order.counts_tokens:
-            self.waiting.order.processed(tokens * steps)
+        for listener in self.listeners:
+            listener.processed(tokens * steps)
         return self.decoders.advance(steps)
 
     def swap_out(self, positions: int) -> None:
@@ -235,7 +234,7 @@ class EngineState:
 
     def depart(self, seq: Sequence) -> None:
         """Notify the admission rule and the listeners that a sequence is gone."""
-        self.admission.left(seq)
+        self.policy.admission.left(seq)
         for listener in self.listeners:
             listener.left(seq, self.decoders.step)
 

@@ -23,22 +23,20 @@ Rank = tuple[int | float | str, ...]
 class Order(ABC):
     """The queue of waiting sequences of one engine, in the order in which they should be admitted.
 
-    appends        a new sequence never goes before one that waits already
-    by_urgency     the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
-    preempts       a waiting sequence may take the slot of a running one: `displaced` is called
-    counts_tokens  `processed` is called
-    looks_up       its latest `arrange` has looked every waiting sequence up in the cache
-    cuts_one       while one prompt is computed in parts, no other is cut (engines with passes of one kind)
-    listeners      what the engine notifies of the service of its sequences, in this order; registered with the order
+    appends     a new sequence never goes before one that waits already
+    by_urgency  the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
+    preempts    a waiting sequence may take the slot of a running one: `displaced` is called
+    listeners   what the engine notifies of the service of its sequences, in this order; registered with the order
+    looks_up    its latest `arrange` has looked every waiting sequence up in the cache
+    cuts_one    while one prompt is computed in parts, no other is cut (engines with passes of one kind)
     """
 
     appends = False
     by_urgency = False
     preempts = False
-    counts_tokens = False
+    listeners: tuple[Listener, ...] = ()
     cuts_one = False
     looks_up = False
-    listeners: tuple[Listener, ...] = ()
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -104,9 +102,6 @@ class Order(ABC):
         sequences decode, the result must not change from one step to the next.
         """
         return None
-
-    def processed(self, tokens: int) -> None:
-        """The engine computes so many positions more, in steps that have been planned."""
 
 
 class RankedOrder(Order):

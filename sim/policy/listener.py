@@ -23,5 +23,8 @@ class Listener:
     def paused(self, seq: Sequence, step: int) -> None:
         """A sequence gets none from step number `step` on: it ended, was preempted or got no budget."""
 
+    def processed(self, tokens: int) -> None:
+        """The engine computes so many positions more, in steps that have been planned."""
+
     def left(self, seq: Sequence, step: int) -> None:
         """A sequence has ended or was aborted, and is gone from slots and queue, before step number `step`."""

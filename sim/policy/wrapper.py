@@ -28,9 +28,10 @@ class Forwarding(Order, Listener):
             order.arrange(now, step)
 
     def processed(self, tokens: int) -> None:
-        """Forwarded to all wrapped orders."""
+        """Forwarded to the listeners of all wrapped orders."""
         for order in self.inners():
-            order.processed(tokens)
+            for listener in order.listeners:
+                listener.processed(tokens)
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Forwarded to the wrapped order."""
@@ -95,8 +96,13 @@ class Wrapper(Forwarding):
         self.appends = inner.appends and not self.reorders
         self.by_urgency = inner.by_urgency and not self.reorders
         self.preempts = inner.preempts
-        self.counts_tokens = inner.counts_tokens
+        self.cuts_one = inner.cuts_one
         self.listeners = inner.listeners
+
+    @property
+    def looks_up(self) -> bool:  # type: ignore[override]  # of its latest `arrange`
+        """Whether the wrapped order has looked every waiting sequence up."""
+        return self.inner.looks_up
 
     def inner_of(self, seq: Sequence) -> Order:
         """The one wrapped order."""

@@ -107,7 +107,7 @@ def test_what_is_forwarded_leaves_out_nothing_of_an_order():
     for hook in own:
         assert getattr(Wrapper, hook) is not getattr(Order, hook), hook
     traits = {name for name, value in vars(Order).items() if isinstance(value, bool)}
-    assert traits == {"appends", "by_urgency", "preempts"}
+    assert traits == {"appends", "by_urgency", "preempts", "cuts_one", "looks_up"}
     for trait in traits:
         inner = build("fcfs", {}, 0)
         setattr(inner, trait, True)

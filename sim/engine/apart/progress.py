@@ -101,7 +101,7 @@ def unwatched(state: ApartState) -> bool:
 
 def advance(state: ApartState, batch: ApartBatch) -> None:
     """Count what a pass that has just been planned will have computed."""
-    members, decoders, order = state.members, state.decoders, state.order
+    members, decoders = state.members, state.decoders
     state.totals.computed += batch.tokens
     number = state.passes.plan(decodes=bool(batch.decoders))
     members.ending, members.riding = [], []
@@ -114,7 +114,7 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
         if seq.compute(tokens):
             batch.prefilled.append((seq, seq.serial, seq.known))
             seq.first_token(number, decoders.step)
-            for listener in order.listeners:
+            for listener in state.order.listeners:
                 listener.token(seq, decoders.step)
             if seq.computed == seq.target.goal:
                 end(state, seq, batch)
@@ -123,12 +123,12 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
 
 
 def count_prefills(state: ApartState, batch: ApartBatch) -> None:
-    """Notify an order that counts tokens, as SGLang does: of prefills; a decode counts the one its batch began as."""
+    """Notify the listeners of tokens, as SGLang counts: of prefills; a decode counts the one its batch began as."""
     prefill = sum(tokens for _, _, tokens in batch.prefills)
     if prefill:
         state.passes.extended = prefill + len(batch.decoders)
-    if state.order.counts_tokens:
-        state.order.processed(state.passes.extended if prefill else state.passes.begun)
+    for listener in state.order.listeners:
+        listener.processed(state.passes.extended if prefill else state.passes.begun)
 
 
 def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
@@ -140,8 +140,8 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
     state.totals.computed += state.decoders.count * passes
     state.passes.repeat(passes)
     state.ratio.decode(passes)
-    if state.order.counts_tokens:
-        state.order.processed(passes * state.passes.begun)
+    for listener in state.order.listeners:
+        listener.processed(passes * state.passes.begun)
     end_due(state, batch)
 
 
