@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slotstep.runs.loading import parse
+from slotstep.runs.loading import DEVICE_KEYS, parse
 from slotstep.runs.resolution import unpinned
 from slotstep.scenario.presets import PRESETS
 from traces.errors import BadInput
@@ -30,7 +30,11 @@ def on_engine(scenario: Scenario, name: str, profile: str | None = None) -> Scen
     if not all(isinstance(pool.replicas, int) for pool in scenario.cluster.pools):
         raise BadInput("--engines: the cluster has groups of replicas with engines of their own; expected one engine")
     given = settings["engine"]
-    engine: dict[str, Any] = {"preset": name, **{key: given[key] for key in KEPT if key in given}}
+    kept = [key for key in KEPT if key in given]
+    if profile is not None:
+        own = scenario.given.get("engine") or {}
+        kept = [key for key in kept if key not in DEVICE_KEYS or key in own]
+    engine: dict[str, Any] = {"preset": name, **{key: given[key] for key in kept}}
     if "share" in engine and not PRESETS[name].defaults(engine).get("prefix_cache"):
         del engine["share"]
     if "fit" not in engine:

@@ -28,10 +28,11 @@ from slotstep.scenario.fields import (
 )
 from slotstep.scenario.validation_errors import complaint
 from traces.reading.registry import FORMATS
+from traces.reading.table import FILTERS
 
 AUTO = "auto"
 """Stands for the name of a trace format that is to be detected."""
-TRACE_OPTIONS = ("run", "map")
+TRACE_OPTIONS = ("run", "map", "only")
 SOURCES = ("trace", "synthetic", "requests", "merge")
 
 
@@ -69,6 +70,20 @@ class RequestLine(Section):
         return {"prompt": length, **value}
 
 
+def filters(given: object) -> dict[str, list[str]]:
+    """The values wanted of each column of `only`. Raises ValueError for what is not one, or a list of them."""
+    if not isinstance(given, dict) or not given:
+        raise ValueError(f"found only: {document.brief(given)}; expected such as {{tenant: acme, status: [ok]}}")
+    for name in given:
+        if name not in FILTERS:
+            raise UnknownKeyError(f"only.{name}", [f"only.{known}" for known in FILTERS])
+    found = {name: list(values) if isinstance(values, list | tuple) else [values] for name, values in given.items()}
+    for name, values in found.items():
+        if not values or not all(isinstance(value, str) and value for value in values):
+            raise ValueError(f"found only.{name}: {document.brief(given[name])}; expected a name or a list of names")
+    return found
+
+
 class Workload(Section):
     """Requests from exactly one source, and the operations on them.
 
@@ -92,7 +107,7 @@ class Workload(Section):
     @field_validator("trace", mode="before")
     @classmethod
     def place_trace(cls, value: object, info: ValidationInfo) -> object:
-        """One format and its file, made absolute against the scenario's folder; optionally `run` and `map`."""
+        """One format and its file, made absolute against the scenario's folder; optionally TRACE_OPTIONS."""
         if not isinstance(value, dict) or len(value) - sum(key in value for key in TRACE_OPTIONS) != 1:
             raise ValueError(f"found {document.brief(value)}; expected a kind and a file, as in azure: FILE")
         ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)
@@ -103,6 +118,8 @@ class Workload(Section):
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
         place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())
+        if "only" in value:
+            value = {**value, "only": filters(value["only"])}
         return {kind: place, **{key: value[key] for key in TRACE_OPTIONS if key in value}}
 
     @field_validator("merge", mode="before")

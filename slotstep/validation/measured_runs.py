@@ -20,7 +20,7 @@ from slotstep.runs.workload import LoadedWorkload, load
 from slotstep.scenario import document
 from slotstep.scenario.clients import Clients
 from slotstep.scenario.schema import Scenario
-from slotstep.scenario.workload import AUTO
+from slotstep.scenario.workload import AUTO, TRACE_OPTIONS
 from slotstep.validation import repeated_prompts
 from traces.errors import BadInput
 from traces.reading import registry, step_logs
@@ -151,7 +151,7 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], pr
     document.override(mapping, settings)
     read_from(file, mapping)
     given = mapping["workload"]["trace"]
-    kind = next(key for key in given if key not in ("run", "map"))
+    kind = next(key for key in given if key not in TRACE_OPTIONS)
     trace = registry.load(file, None if kind == AUTO else kind, given.get("map"))
     if trace.measurements is None:
         raise BadInput(f"{file}: {trace.report.format} has no measurements; expected latencies per request")

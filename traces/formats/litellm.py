@@ -4,7 +4,8 @@ Either the gateway's standard payload, with `startTime`, `endTime`, `completionS
 with `timestamp` (ISO 8601) of the completion: it has no arrivals, so the completion is used as arrival, counted as
 changed. Further `prompt_tokens`, `completion_tokens`, `status`, `model`, `session` (or `trace_id`). A reply from the
 gateway's cache (`cost` 0 and `response_created` well before `timestamp`, or `cache_hit`) took no engine time. The
-provider's prefix of model names is removed.
+provider's prefix of model names is removed. Of failures the `error_code` in `error_information` tells throttled
+(429) and cancelled (499) ones.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
+from traces.reading.table import CODES
 
 CACHED_BEFORE_S = 1.0
 
@@ -65,10 +67,15 @@ def chunks(path: Path) -> Iterator[Piece]:
         good = ~failed & full
         ttft = np.where(good & ~unstarted, (first - arrival) / 1e9, np.nan)
         e2e = np.where(good & ~unended, (end - arrival) / 1e9, np.nan)
+        codes = [
+            _code(told) if wrong else "" for wrong, told in zip(failed, rows.values("error_information"), strict=True)
+        ]
         measured = columns(
             rows,
             **common,
-            status=text(np.where(failed, "failed", "ok").tolist()),
+            status=text(
+                [CODES.get(code, "failed") if wrong else "ok" for wrong, code in zip(failed, codes, strict=True)]
+            ),
             arrival_ns=pd.array(arrival, "Int64"),
             ttft_s=ttft,
             tpot_s=per_token(ttft, e2e, output),
@@ -77,6 +84,11 @@ def chunks(path: Path) -> Iterator[Piece]:
             output=nullable(output, output == 0),
         )
         yield Piece(report, 0, workload, measured)
+
+
+def _code(told: object) -> str:
+    """The status code that `error_information` gives; "" without one."""
+    return str(told.get("error_code") or "") if isinstance(told, dict) else ""
 
 
 def _probes(rows: JsonRows, output: np.ndarray) -> int:

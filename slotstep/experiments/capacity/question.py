@@ -10,7 +10,7 @@ from calibrate.profiles.profile import Profile
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.runs import build, costs, size_limits
 from slotstep.runs.loading import parse
-from slotstep.runs.resolution import unpinned, with_policy
+from slotstep.runs.resolution import on_profile, unpinned, with_policy
 from slotstep.scenario import cluster, units
 from traces.errors import BadInput
 
@@ -96,12 +96,8 @@ def variants(question: Question) -> list[Variant]:
     for profile, policy, places, budget in product(
         question.profiles or (None,), question.policies or (None,), slots or (None,), budgets or (None,)
     ):
-        settings = unpinned(scenario)
+        settings = unpinned(scenario) if profile is None else on_profile(scenario, profile)
         groups = list(cluster.group_sections(settings))
-        if profile is not None:
-            settings["cost"] = {"profile": profile}
-            for group in groups:
-                group.pop("cost", None)
         for key, value in (("slots", places), ("token_budget", budget)):
             for section in (settings, *groups) if value is not None else ():
                 section["engine"][key] = value

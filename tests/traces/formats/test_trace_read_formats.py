@@ -542,6 +542,26 @@ def test_a_parquet_table_is_read_by_its_columns(read, tmp_path):
         traces.load(tmp_path / "table.parquet", columns={**roles, "blocks": "blocks"})
 
 
+def test_a_gateways_error_codes_tell_throttled_and_cancelled_requests(read):
+    row = mini.LITELLM_PAYLOAD.decode().strip()
+    failures = [
+        row.replace('"success"', f'"failure", "error_information": {{"error_code": "{code}"}}')
+        for code in (429, 499, 500, 503)
+    ]
+    statuses = read("\n".join([row, *failures]).encode()).measurements["status"].tolist()
+    assert statuses == ["ok", "throttled", "cancelled", "failed", "failed"]
+
+
+def test_a_table_of_status_codes_tells_throttled_and_cancelled_requests(read):
+    table = "arrival_ns,prompt,output,status\n" + "".join(
+        f"{k},10,{output},{code}\n"
+        for k, (output, code) in enumerate(((5, 200), (0, 429), (3, 499), (0, 500), (0, 503)))
+    )
+    trace = read(table.encode())
+    assert trace.measurements["status"].tolist() == ["ok", "throttled", "cancelled", "failed", "failed"]
+    assert rows(trace.workload, "arrival_ns", "output") == [(0, 5), (2, 3)]
+
+
 def test_a_file_of_no_known_format_says_what_to_do(read):
     for content in (b"a,b\n1,2\n", b"hello", b'{"x": 1}', b"[1, 2]", b"\x00\x01\x02"):
         with pytest.raises(BadInput, match=r": no known trace format; name one with --format, or its columns$"):
