@@ -30,7 +30,7 @@ from calibrate.database.package import MODULE, installed, resolved_version
 from calibrate.database.profile import model_of
 from calibrate.database.request import Request, opened
 from calibrate.models.architecture import from_mapping
-from slotstep.runs.database_profiles import database_profile
+from slotstep.runs.profiles import of_database
 
 PREFILL, DECODE = "prefill", "decode"
 SIZES = ("num_workers", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "batch_size")
@@ -161,7 +161,7 @@ def compared(rows: Sequence[PoolRow], folder: Path) -> tuple[pd.DataFrame, Count
         try:
             paths, values = {}, 0.0
             for pool in (PREFILL, DECODE):
-                made = database_profile(of.request(pool), "silicon")
+                made = of_database(of.request(pool), "silicon")
                 paths[pool] = folder / f"{made.sha256[:16]}.yaml"
                 paths[pool].write_text(made.text())
                 values = from_mapping(made.content["model"]).kv_values(1)
