@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from policies.base.entry import Entry, Option
 from policies.base.option_values import whole
 from policies.base.predicted_order import OPTIONS, name_of_predictor
-from policies.base.wrapper import Forwarding, sooner
 from policies.predictors.base import Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
+from sim.policy.wrapper import Forwarding, sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -38,12 +38,10 @@ class Turn:
 class DeficitRoundRobin(Forwarding):
     """The head of the tenant whose turn it is while its deficit covers the cost, then that of the next tenant."""
 
-    counts_service = True
-
     def __init__(self, order: Callable[[], Order], quantum: int, predict: Predictor) -> None:
         """`order` makes the queue of one tenant; `quantum` is in tokens."""
+        self.listeners = (self,)
         self.new_queue = order
-        self.counts_tokens = order().counts_tokens
         self.quantum = quantum
         self.predict = predict
         self.tenants: dict[str, Turn] = {}

@@ -13,17 +13,17 @@ from math import inf
 from policies.base.entry import Entry
 from policies.base.sorted_queue import MOST, LookUpQueue
 from sim.policy.base import Order, Rank
+from sim.policy.listener import Listener
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
 
-class PrefillResponseRatio(LookUpQueue):
+class PrefillResponseRatio(LookUpQueue, Listener):
     """By processed tokens since joining per token to compute, the largest first, then by id; those put off last."""
-
-    counts_tokens = True
 
     def __init__(self, most: int = MOST) -> None:
         super().__init__(most)
+        self.listeners = (self,)
         self.tokens = 0
         self.since: dict[int, int] = {}  # tokens processed before a waiting sequence joined
 

@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from policies.base.entry import Entry, Option
 from policies.base.option_values import flag
 from policies.base.service_counters import ServiceCounter, Tariff
-from policies.base.wrapper import Forwarding, sooner
 from policies.predictors.base import Predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
+from sim.policy.wrapper import Forwarding, sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -37,14 +37,12 @@ class VirtualTokenCounter(Forwarding):
            "never": counters are not lifted, and idling earns credit (the paper's "least counter first")
     """
 
-    counts_service = True
-
     def __init__(
         self, order: Callable[[], Order], tariff: Tariff, prepay: Predictor | None = None, lifts: str = "queue"
     ) -> None:
         """`order` makes the queue of one tenant."""
+        self.listeners = (self,)
         self.new_queue = order
-        self.counts_tokens = order().counts_tokens
         self.tariff = tariff
         self.prepay = prepay
         self.lifts = lifts

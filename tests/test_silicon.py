@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks.silicon.__main__ import main, table
 from benchmarks.silicon.loop import engine, lengths, simulated
-from benchmarks.silicon.rows import Row, aggregated, is_open, some
+from benchmarks.silicon.pools import pool_row, with_constants
+from benchmarks.silicon.rows import Row, aggregated, is_open, quantisation, some
 
 ROW = Row(
     id="a",
@@ -90,3 +91,32 @@ def test_constants_are_fitted_to_open_rows_alone(capsys: pytest.CaptureFixture[s
         main(["--fit", "--held"])
     assert caught.value.code == 2
     assert "open rows alone" in capsys.readouterr().err
+
+
+def test_the_quantisation_is_that_of_the_checkpoint() -> None:
+    others = {"backend": "trtllm", "gemm": "nvfp4", "moe": "nvfp4", "precision": "fp4"}
+    assert quantisation(ROW) == ("fp8_static", None)
+    assert quantisation(Row(**{**vars(ROW), **others, "model": "openai/gpt-oss-120b"})) == (None, None)
+    assert quantisation(Row(**{**vars(ROW), "model": "deepseek-ai/DeepSeek-R1"})) == (None, None)
+    assert quantisation(Row(**{**vars(ROW), **others, "model": "deepseek-ai/DeepSeek-R1"})) == ("nvfp4", "nvfp4")
+
+
+def test_a_rank_of_attention_is_a_replica_of_its_pool() -> None:
+    sizes = {"num_workers": 2, "tp_size": 1, "pp_size": 1, "attention_dp_size": 4, "moe_tp_size": 1, "moe_ep_size": 4}
+    record = {f"{pool}_{key}": float(size) for pool in ("prefill", "decode") for key, size in sizes.items()}
+    record |= {"prefill_batch_size": 1.0, "decode_batch_size": 8.0}
+    record |= {"id": "a", "model_path": "deepseek-ai/DeepSeek-R1", "system": "gb200", "backend": "trtllm"}
+    record |= {"precision": "fp4", "gemm_quant_mode": "nvfp4", "moe_quant_mode": "nvfp4", "isl": 1024, "osl": 1024}
+    record |= {"silicon_data_source": "silicon_concurrency=64; x", "silicon_ttft_ms": 200.0, "silicon_tpot_ms": 8.0}
+    row = pool_row(record)
+    assert row.ranks("prefill") == 8
+    assert row.request("decode").devices == 4
+    assert (row.row.clients, row.row.ttft_s) == (64, 0.2)
+
+
+def test_constants_of_pools_come_from_the_first_rows_and_are_applied_to_the_others() -> None:
+    simulated_ = {"simulated_ttft": [0.1] * 6, "simulated_tpot": [0.02] * 6}
+    found = pd.DataFrame({"ttft": [0.3] * 5 + [0.5], "tpot": [0.01] * 5 + [0.04], **simulated_})
+    rest, delay, factor = with_constants(found)
+    assert (delay, factor) == pytest.approx((0.2, 0.5))
+    assert rest[["simulated_ttft", "simulated_tpot"]].to_numpy().tolist() == [pytest.approx([0.3, 0.01])]

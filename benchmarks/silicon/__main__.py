@@ -49,9 +49,8 @@ def compared(rows: Sequence[Row], folder: Path) -> tuple[pd.DataFrame, Counter[s
         except ValueError as error:
             refused[reason(str(error))] += 1
             continue
-        experts = profile.content["details"]["experts"]
         others = {
-            "estimate": estimate.own(row, (experts["tensor_parallel"], experts["expert_parallel"])),
+            "estimate": estimate.own(row, profile.content["details"]),
             "shapes": estimate.from_shapes(row),
         }
         record: dict[str, Any] = {"id": row.id, "model": row.model, "system": row.system, "engine": row.backend}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.silicon.loop import simulated
@@ -17,21 +18,23 @@ DTYPE = {"fp8": "fp8", "bf16": "bfloat16"}
 """Of the rows' precisions, those that shapes know."""
 
 
-def own(row: Row, experts: tuple[int, int]) -> tuple[float, float]:
+def own(row: Row, details: Mapping[str, Any]) -> tuple[float, float]:
     """(TTFT, TPOT) in seconds that the package estimates: one mixed and one decode step, and a factor for queueing.
 
     As its command `estimate` in mode `agg`: as many requests as clients, tokens of one prompt in a mixed step.
-    `experts`: (tensor-parallel, expert-parallel) as the profile has them. Raises what the package raises.
+    `details`: of the row's profile, for the layout of the experts and the quantisation of attention. Raises what the
+    package raises.
     """
     request = row.request()
     version = resolved_version(request.system, request.backend, None)
     modes = {"gemm_quant_mode": request.gemm, "moe_quant_mode": request.moe, "kvcache_quant_mode": request.kv}
+    modes["fmha_quant_mode"] = details["quantisation"]["attention"]
     sizes: dict[str, Any] = {
         "tp_size": request.tensor_parallel,
         "pp_size": request.pipeline_parallel,
         "attention_dp_size": request.data_parallel,
-        "moe_tp_size": experts[0],
-        "moe_ep_size": experts[1],
+        "moe_tp_size": details["experts"]["tensor_parallel"],
+        "moe_ep_size": details["experts"]["expert_parallel"],
     }
     with found(request.model, sdk("common").DefaultHFModels, lambda path: parsed(path)["raw_config"]) as model:
         built = sdk("models").get_model(

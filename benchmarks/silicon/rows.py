@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -20,11 +20,15 @@ import pandas as pd
 from calibrate.database.package import MODULE, installed
 from calibrate.database.request import Request
 
+Drawn = TypeVar("Drawn")
+
 FILE = "silicon_sample.csv"
 NEEDED = (*("isl", "osl", "tp_size", "pp_size", "attention_dp_size"), *("silicon_ttft_ms", "silicon_tpot_ms"))
 NAMES = {"meta-llama/Llama-3.1-70B": "llama-3.1-70b", "zhipuai/GLM-5": "zai-org/GLM-5"}
 """Models whose name in the rows is not one that is looked up."""
 DENSE = ("meta-llama/Llama-3.1-70B",)
+PUBLISHED = ("deepseek-ai/", "MiniMaxAI/")
+"""Owners of models that are published in 8 bits."""
 QUANTISED = {"fp8": "fp8_static", "fp4": "nvfp4"}
 """By the precision of the rows of dense models: the checkpoints that InferenceX runs have static scales."""
 
@@ -63,9 +67,7 @@ class Row:
 
     def request(self) -> Request:
         """The profile that the row needs: KV cache of 8 bits, the current version of the tables."""
-        gemm, moe = (QUANTISED[self.precision], None) if self.dense else (self.gemm, self.moe)
-        if "gpt-oss" in self.model:  # its only checkpoint is mxfp4, and the rows' nvfp4 means that
-            gemm = moe = None
+        gemm, moe = quantisation(self)
         return Request(
             NAMES.get(self.model, self.model),
             self.system,
@@ -79,6 +81,19 @@ class Row:
             moe=moe,
             kv="fp8",
         )
+
+
+def quantisation(row: Row) -> tuple[str | None, str | None]:
+    """(of matrix products, of experts) by the package's names; None: as the checkpoint is published.
+
+    The rows' own names are those of a precision, not of a checkpoint: DeepSeek and MiniMax are published in blocks of
+    8 bits, gpt-oss in mxfp4 alone.
+    """
+    if row.dense:
+        return QUANTISED[row.precision], None
+    if "gpt-oss" in row.model or (row.precision == "fp8" and row.model.startswith(PUBLISHED)):
+        return None, None
+    return row.gemm, row.moe
 
 
 def is_open(row: str) -> bool:
@@ -129,9 +144,9 @@ def row_of(record: Mapping[Any, Any]) -> Row:
     )
 
 
-def some(rows: Iterable[Row], most: int | None, seed: int = 0) -> list[Row]:
+def some(rows: Iterable[Drawn], most: int | None, seed: int = 0) -> list[Drawn]:
     """At most so many of the rows, drawn by the seed; None: all."""
-    found: Sequence[Row] = list(rows)
+    found: Sequence[Drawn] = list(rows)
     if most is None or most >= len(found):
         return list(found)
     drawn = np.random.default_rng(seed).choice(len(found), most, replace=False)

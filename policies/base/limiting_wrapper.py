@@ -15,8 +15,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 
-from policies.base.wrapper import Wrapper, sooner
 from sim.policy.base import Order
+from sim.policy.wrapper import Wrapper, sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -27,7 +27,7 @@ class LimitingWrapper(Wrapper):
     def __init__(self, order: Callable[[], Order]) -> None:
         """`order` makes the wrapped order, and the queues of held requests."""
         super().__init__(order())
-        self.counts_service = True
+        self.listeners = (self,)
         self.new_queue = order
         self.queues: dict[str, Order] = {}  # of held requests, by group
         self.held: dict[int, Sequence] = {}
@@ -153,4 +153,5 @@ class LimitingWrapper(Wrapper):
         self.queued.pop(seq.index, None)
         super().left(seq, step)
         for queue in self.queues.values():
-            queue.left(seq, step)
+            for listener in queue.listeners:
+                listener.left(seq, step)

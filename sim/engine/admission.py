@@ -26,7 +26,7 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
     limit = state.chunk_limit()
     step = state.decoders.step
     if not state.running:
-        state.admission.idle(step)
+        state.policy.admission.idle(step)
     elif step < state.admissions.closed_until:
         return LIMITED
     arranged = False
@@ -96,7 +96,7 @@ def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence 
     step = state.decoders.step
     if not state.config.preempt_for_slot:
         return state.waiting.order.displaced(head, state.running.values(), now, step)
-    victim = state.victim.choose(state.running, step)
+    victim = state.policy.victim.choose(state.running, step)
     return None if victim.over or head.request.priority >= victim.request.priority else victim
 
 
@@ -108,7 +108,7 @@ def has_memory_for(
     computed  positions it will have after its first step
     victim    counted as if it had left already, with its part of the step
     """
-    pool, admission = state.pool, state.admission
+    pool, admission = state.pool, state.policy.admission
     needs = pool.pages_for(admission.positions(seq, computed))
     free, to_come = pool.free, state.totals.reach - state.totals.computed
     others: Collection[Sequence] = state.running.values()
@@ -137,8 +137,8 @@ def admit(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None
     if state.config.contiguous:
         batch.copied += splice(state, seq)
     state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
-    if state.waiting.order.counts_service:
-        state.waiting.order.admitted(seq, step)
+    for listener in state.listeners:
+        listener.admitted(seq, step)
 
 
 def splice(state: EngineState, seq: Sequence) -> int:

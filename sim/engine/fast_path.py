@@ -90,11 +90,17 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     """
     decoders = state.decoders
     count, step = decoders.count, decoders.step
-    if state.filled or batch.preempted or batch.tokens != count or not count or (state.totals.over and not closed):
+    if (
+        state.admissions.filled
+        or batch.preempted
+        or batch.tokens != count
+        or not count
+        or (state.totals.over and not closed)
+    ):
         return
     repeat = min(decoders.next_finish() - step, LONGEST_RUN)
     if batch.refused:
-        steps = state.admission.next_change(step)
+        steps = state.policy.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
     if batch.reason is LIMITED and step < state.admissions.closed_until:
         repeat = min(repeat, state.admissions.closed_until - step)

@@ -35,22 +35,22 @@ def proceed(state: EngineState, batch: Batch, steps: int) -> None:
 
 def catch_up(state: EngineState, seq: Sequence, batch: Batch) -> None:
     """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
-    order, decoders = state.waiting.order, state.decoders
+    decoders = state.decoders
     step = decoders.step
     del state.catching_up[seq.serial]
     batch.yields.append((seq, seq.last_step))
     if state.pool.late:
-        state.filled.append((seq, seq.serial, seq.computed))
+        state.admissions.filled.append((seq, seq.serial, seq.computed))
     seq.catch_up(step)
     decoders.latest = max(decoders.latest, seq.serial)
-    if order.counts_service:
-        order.token(seq, step)
+    for listener in state.listeners:
+        listener.token(seq, step)
     if seq.computed == seq.target.goal:
         end(state, seq, batch)
         return
     decoders.join(seq)
-    if order.counts_service:
-        order.decoding(seq, step)
+    for listener in state.listeners:
+        listener.decoding(seq, step)
 
 
 def end_due(state: EngineState, batch: Batch) -> None:

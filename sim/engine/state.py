@@ -23,12 +23,11 @@ class EngineState:
 
     on_demand    pages are taken as positions are computed; otherwise all of them at admission
     takes_slots  a waiting sequence may take the slot of a running one
+    listeners    what the order has registered: notified of the service that sequences receive
     waiting      the queue
     running      sequences with a slot, by admission number, in that order
     decoders     those of `running` that compute one token in every step
     catching_up  the other ones of `running` that compute
-    filled       prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
-                 positions)
     leaving      sequences that have ended
     totals       sums over `running`
     admissions   what admissions leave behind
@@ -37,16 +36,15 @@ class EngineState:
     def __init__(self, policy: Policy, pool: PagePool, config: EngineConfig) -> None:
         self.config = config
         self.pool = pool
-        self.admission = policy.admission
-        self.victim = policy.victim
+        self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
         self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
+        self.listeners = policy.order.listeners
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
         self.catching_up: dict[int, Sequence] = {}
-        self.filled: list[tuple[Sequence, int, int]] = []
         self.leaving = Leaving()
         self.totals = Totals()
         self.admissions = Admissions()
@@ -54,7 +52,7 @@ class EngineState:
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
-        self.filled = []
+        self.admissions.filled = []
         self.leaving.reset()
         self.totals = Totals()
         self.decoders.go_back(step)
@@ -84,7 +82,7 @@ class EngineState:
 
     def needs(self, seq: Sequence) -> int:
         """Pages that a waiting sequence needs for admission if none of its content is cached."""
-        return self.pool.pages_for(self.admission.positions(seq, seq.known))
+        return self.pool.pages_for(self.policy.admission.positions(seq, seq.known))
 
     def growth(self, seq: Sequence, tokens: int) -> int:
         """Pages that `tokens` more positions of a running sequence begin."""
@@ -123,10 +121,10 @@ class EngineState:
 
     def keep_filled(self) -> None:
         """Enter the pages of prefills that have ended into a cache that takes them late."""
-        filled, self.filled = self.filled, []
+        filled, self.admissions.filled = self.admissions.filled, []
         for seq, serial, positions in filled:
             if seq.last_step >= self.log.steps:
-                self.filled.append((seq, serial, positions))
+                self.admissions.filled.append((seq, serial, positions))
             elif self.running.get(serial) is seq:
                 self.pool.keep(seq, positions // self.pool.page_size)
 
@@ -182,8 +180,8 @@ class EngineState:
     def advance(self, tokens: int, steps: int) -> bool:
         """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
-        if self.waiting.order.counts_tokens:
-            self.waiting.order.processed(tokens * steps)
+        for listener in self.listeners:
+            listener.processed(tokens * steps)
         return self.decoders.advance(steps)
 
     def swap_out(self, positions: int) -> None:
@@ -218,8 +216,8 @@ class EngineState:
             self.log.stint(seq.index, joined, latest + 1)
         if self.pool.remembers:
             self.pool.keep(seq, seq.computed // self.pool.page_size)
-        if self.waiting.order.counts_service:
-            self.waiting.order.paused(seq, self.decoders.step)
+        for listener in self.listeners:
+            listener.paused(seq, self.decoders.step)
 
     def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
         """Remove an ended sequence from the queue."""
@@ -235,10 +233,10 @@ class EngineState:
         self.depart(seq)
 
     def depart(self, seq: Sequence) -> None:
-        """Notify the admission rule, and an order that counts service, that a sequence is gone."""
-        self.admission.left(seq)
-        if self.waiting.order.counts_service:
-            self.waiting.order.left(seq, self.decoders.step)
+        """Notify the admission rule and the listeners that a sequence is gone."""
+        self.policy.admission.left(seq)
+        for listener in self.listeners:
+            listener.left(seq, self.decoders.step)
 
     # ------------------------------------------------------------------ ends
 

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from sim.memory.pool import PagePool
+from sim.policy.listener import Listener
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -22,20 +23,18 @@ Rank = tuple[int | float | str, ...]
 class Order(ABC):
     """The queue of waiting sequences of one engine, in the order in which they should be admitted.
 
-    appends         a new sequence never goes before one that waits already
-    by_urgency      the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
-    preempts        a waiting sequence may take the slot of a running one: `displaced` is called
-    counts_service  the hooks from `admitted` on are called
-    counts_tokens   `processed` is called
-    looks_up        its latest `arrange` has looked every waiting sequence up in the cache
-    cuts_one        while one prompt is computed in parts, no other is cut (engines with passes of one kind)
+    appends     a new sequence never goes before one that waits already
+    by_urgency  the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
+    preempts    a waiting sequence may take the slot of a running one: `displaced` is called
+    listeners   what the engine notifies of the service of its sequences, in this order; registered with the order
+    looks_up    its latest `arrange` has looked every waiting sequence up in the cache
+    cuts_one    while one prompt is computed in parts, no other is cut (engines with passes of one kind)
     """
 
     appends = False
     by_urgency = False
     preempts = False
-    counts_service = False
-    counts_tokens = False
+    listeners: tuple[Listener, ...] = ()
     cuts_one = False
     looks_up = False
 
@@ -103,24 +102,6 @@ class Order(ABC):
         sequences decode, the result must not change from one step to the next.
         """
         return None
-
-    def admitted(self, seq: Sequence, step: int) -> None:
-        """A sequence has been admitted, in the plan of step number `step`."""
-
-    def token(self, seq: Sequence, step: int) -> None:
-        """A sequence gets a token from step number `step` - 1: its first, or the next after a preemption."""
-
-    def decoding(self, seq: Sequence, step: int) -> None:
-        """A sequence gets one token from every step from number `step` on."""
-
-    def paused(self, seq: Sequence, step: int) -> None:
-        """A sequence gets none from step number `step` on: it ended, was preempted or got no budget."""
-
-    def left(self, seq: Sequence, step: int) -> None:
-        """A sequence has ended or was aborted, and is gone from slots and queue, before step number `step`."""
-
-    def processed(self, tokens: int) -> None:
-        """The engine computes so many positions more, in steps that have been planned."""
 
 
 class RankedOrder(Order):

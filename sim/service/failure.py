@@ -99,8 +99,8 @@ class Shutdown:
         decoded = seq.decoding
         if decoded:
             state.decoders.leave(seq)
-            if state.waiting.order.counts_service:
-                state.waiting.order.paused(seq, state.decoders.step)
+            for listener in state.listeners:
+                listener.paused(seq, state.decoders.step)
         self.roll_back(seq)
         if decoded and seq.last_step >= seq.joined:
             self.log.stint(seq.index, seq.joined, seq.last_step + 1)

@@ -106,7 +106,7 @@ class RunningPool:
 
 def misfit(routed: RoutedRequest, scheduler: Planner) -> str:
     """Why the next leg of a request could never run on an engine; empty if it could."""
-    return scheduler.misfit(scheduler.sequence(routed.request, -1, routed.leg))
+    return scheduler.misfit(routed.request, routed.leg)
 
 
 def down() -> Load:

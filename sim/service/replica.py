@@ -94,8 +94,7 @@ class Replica:
 
     def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
         """A request, or one leg of it, arrives now; returns its sequence, None if it is rejected."""
-        order = self.scheduler.policy.order
-        if self.flying is not None and (order.counts_service or order.counts_tokens):
+        if self.flying is not None and self.scheduler.policy.order.listeners:
             self.catch_up(self.flying)
         seq = self.scheduler.submit(request, self.env.now, leg)
         if self.flying is None:

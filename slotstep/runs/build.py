@@ -151,8 +151,10 @@ def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
         ratio=RatioConfig(
             apart.initial_ratio, apart.minimum_ratio, apart.decay_passes, ahead=apart.ahead, clip=apart.clip
         ),
+        by_rule=apart.admission == "rule",
         preempt_by=apart.preempt_by,
         retract_by_priority=apart.retraction == "priority",
+        retract_latest=apart.retraction == "latest",
         returns_to=apart.returns_to,
         queue_limit=scenario.limits.queue,
     )

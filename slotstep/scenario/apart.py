@@ -26,7 +26,8 @@ class Apart(Section):
     clip: Count = 4096
     ahead: Seed = 20
     preempt_by: Seed | None = None
-    retraction: Literal["length", "priority"] = "length"
+    admission: Literal["expected", "rule"] = "expected"
+    retraction: Literal["length", "priority", "latest"] = "length"
     returns_to: Literal["end", "front"] = "end"
 
     @model_validator(mode="after")
@@ -38,4 +39,6 @@ class Apart(Section):
             )
         if self.mixed and not self.chunked_prefill_size:
             raise ValueError("mixed needs a chunked_prefill_size")
+        if self.admission == "rule" and self.chunked_prefill_size:
+            raise ValueError("admission: rule takes prompts whole; expected no chunked_prefill_size")
         return self

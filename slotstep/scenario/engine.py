@@ -47,6 +47,8 @@ NOT_APART = (
     ),
 )
 """Keys without effect where prefill and decode are passes of their own."""
+OF_A_RULE = ("admission", "reserve_full_prompt", "watermark")
+"""Of these, the keys that apply if the admission rule decides."""
 
 
 class RatioRule(Section):
@@ -231,7 +233,10 @@ class Engine(Section):
 
     def apart_alone(self) -> None:
         """Raise ValueError for a setting that an engine with passes of one kind does not have."""
+        by_rule = self.apart is not None and self.apart.admission == "rule"
         for key in NOT_APART:
+            if by_rule and key in OF_A_RULE:
+                continue
             if getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key} does not apply to an engine with passes of one kind (apart)")
 

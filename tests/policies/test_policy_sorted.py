@@ -15,7 +15,8 @@ def queue(name, waiting, options=None, processed=0):
     order = build(name, options or {}, seed=3)
     for seq in waiting:
         order.push(seq, 0, 0)
-    order.processed(processed)
+    for listener in order.listeners:
+        listener.processed(processed)
     order.arrange(0, 0)
     assert order.head(0, 0) is next(iter(order))
     return [seq.index for seq in order]

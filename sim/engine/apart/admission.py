@@ -96,6 +96,8 @@ class Prefill:
         found = seq.prefix = pool.match(seq, seq.known - 1)
         if config.prefill_max_requests is not None and len(self.picked) >= config.prefill_max_requests:
             return Stop.LIMIT
+        if config.by_rule:
+            return self.consider_by_rule(seq, found)
         if seq.fixed_length and not pool.remembers:
             return self.consider_by_ends(seq)
         rest = seq.known - found
@@ -138,18 +140,44 @@ class Prefill:
             return Stop.OTHER
         return self.admit(seq, 0, budget.chunk, whole=False)
 
+    def consider_by_rule(self, seq: ApartSequence, found: int) -> Stop | None:
+        """Admit a sequence if the rule of the policy allows it beside those that run and are picked."""
+        state, budget, pool = self.state, self.budget, self.state.pool
+        rest, step = seq.known - found, state.decoders.step
+        if self.picked and rest > budget.tokens:
+            return Stop.OTHER
+        pool.pin(seq)
+        others = [*state.members.running, *self.picked]
+        promised = sum(
+            pool.pages_for(start + tokens) - pool.pages_for(start) for _, start, tokens in self.batch.prefills
+        )
+        needs = pool.pages_for(state.admission.positions(seq, seq.known)) - found // pool.page_size
+        if others:
+            needs += state.admission.spare(pool, to_come(state, others), step)
+        fits = needs <= pool.free - promised
+        if not fits or (others and not state.admission.allows(seq, others, pool, step)):
+            pool.unpin(seq)
+            return Stop.NO_TOKEN
+        return self.admit(seq, found, rest, whole=True)
+
     def admit(self, seq: ApartSequence, found: int, tokens: int, whole: bool) -> Stop | None:
         """Give a waiting sequence a row and its cached prefix; returns whether the pass takes no more."""
         state = self.state
         state.order.pop(seq)
         state.enter(seq, found)
         state.log.event(self.batch.planned, ADMITTED, seq.index, found)
-        if state.order.counts_service:
-            state.order.admitted(seq, state.decoders.step)
+        for listener in state.order.listeners:
+            listener.admitted(seq, state.decoders.step)
         self.take(seq, tokens, whole)
-        if not self.budget.has_room:
+        if not self.budget.has_room and not state.config.by_rule:
             return Stop.NO_TOKEN
         return Stop.OTHER if self.budget.spent else None
+
+
+def to_come(state: ApartState, sequences: list[ApartSequence]) -> int:
+    """Positions that sequences may come to hold beyond those planned."""
+    step = state.decoders.step
+    return sum(seq.target.most - seq.positions(step) for seq in sequences)
 
 
 def plan_prefill(state: ApartState, batch: ApartBatch) -> None:
@@ -170,7 +198,7 @@ def plan_prefill(state: ApartState, batch: ApartBatch) -> None:
     if state.members.chunked is not None:
         prefill.go_on(state.members.chunked)
     while len(order):
-        if prefill.budget.spent and prefill.budget.has_room:
+        if prefill.budget.spent and (prefill.budget.has_room or config.by_rule):
             batch.reason = NO_BUDGET
             break
         if len(prefill.picked) >= prefill.slots():
@@ -186,7 +214,7 @@ def plan_prefill(state: ApartState, batch: ApartBatch) -> None:
         stop = prefill.consider(seq)
         if stop is not None:
             if stop is Stop.NO_TOKEN:
-                state.gate.full = bool(prefill.picked or state.members.running)
+                state.gate.full = bool(prefill.picked or state.members.running) and not config.by_rule
                 state.gate.obstacle = NO_MEMORY
             batch.reason = {Stop.NO_TOKEN: NO_MEMORY, Stop.OTHER: NO_BUDGET, Stop.LIMIT: LIMITED}[stop]
             break

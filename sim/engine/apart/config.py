@@ -49,9 +49,11 @@ class ApartConfig:
     depth                 passes in flight at once: 2 plans a pass before the results of the one before it are known
     max_model_len         longest sequence, prompt and output (None: no limit but the memory)
     ratio                 what running sequences are expected to produce still
+    by_rule               the admission rule of the policy decides, not the room left beside the expected outputs
     preempt_by            a waiting sequence that finds no place takes those of running ones whose priority is lower
                           by more than so much (None: never)
     retract_by_priority   retraction takes the least urgent first, and only then the one with the fewest outputs
+    retract_latest        retraction takes the last admitted first
     returns_to            place in the queue of a sequence that gave up its memory
     queue_limit           most sequences that may wait; later arrivals are rejected (None: no limit)
     """
@@ -65,8 +67,10 @@ class ApartConfig:
     depth: int = 1
     max_model_len: int | None = None
     ratio: RatioConfig = RatioConfig()
+    by_rule: bool = False
     preempt_by: int | None = None
     retract_by_priority: bool = False
+    retract_latest: bool = False
     returns_to: Literal["end", "front"] = "end"
     queue_limit: int | None = None
 

@@ -11,7 +11,7 @@ from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.engine.batch import NO_GROWTH
-from sim.log.events import FINISHED, FIRST_TOKEN, LIMITED, NO_DEMAND, RESUMED
+from sim.log.events import FINISHED, FIRST_TOKEN, LIMITED, NO_DEMAND, NO_MEMORY, RESUMED
 from sim.request import Nanoseconds
 
 LONGEST_RUN = 256
@@ -70,7 +70,7 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
     row.no_budget = totals.holders - row.decode - row.prefill - row.recomputed - row.held
     row.waiting = len(state.order)
     if batch.reason is NO_DEMAND and (row.waiting or state.gate.full):
-        batch.reason = state.gate.obstacle
+        batch.reason = NO_MEMORY if batch.retracted else state.gate.obstacle
     row.live = totals.computed + batch.tokens - pool.shared
     row.pages = batch.pages = pool.pages - pool.free
     row.cached = pool.cached
@@ -101,7 +101,7 @@ def unwatched(state: ApartState) -> bool:
 
 def advance(state: ApartState, batch: ApartBatch) -> None:
     """Count what a pass that has just been planned will have computed."""
-    members, decoders, order = state.members, state.decoders, state.order
+    members, decoders = state.members, state.decoders
     state.totals.computed += batch.tokens
     number = state.passes.plan(decodes=bool(batch.decoders))
     members.ending, members.riding = [], []
@@ -114,8 +114,8 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
         if seq.compute(tokens):
             batch.prefilled.append((seq, seq.serial, seq.known))
             seq.first_token(number, decoders.step)
-            if order.counts_service:
-                order.token(seq, decoders.step)
+            for listener in state.order.listeners:
+                listener.token(seq, decoders.step)
             if seq.computed == seq.target.goal:
                 end(state, seq, batch)
     if batch.decoders:
@@ -123,12 +123,12 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
 
 
 def count_prefills(state: ApartState, batch: ApartBatch) -> None:
-    """Notify an order that counts tokens, as SGLang does: of prefills; a decode counts the one its batch began as."""
+    """Notify the listeners of tokens, as SGLang counts: of prefills; a decode counts the one its batch began as."""
     prefill = sum(tokens for _, _, tokens in batch.prefills)
     if prefill:
         state.passes.extended = prefill + len(batch.decoders)
-    if state.order.counts_tokens:
-        state.order.processed(state.passes.extended if prefill else state.passes.begun)
+    for listener in state.order.listeners:
+        listener.processed(state.passes.extended if prefill else state.passes.begun)
 
 
 def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
@@ -140,8 +140,8 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
     state.totals.computed += state.decoders.count * passes
     state.passes.repeat(passes)
     state.ratio.decode(passes)
-    if state.order.counts_tokens:
-        state.order.processed(passes * state.passes.begun)
+    for listener in state.order.listeners:
+        listener.processed(passes * state.passes.begun)
     end_due(state, batch)
 
 
@@ -150,8 +150,8 @@ def end_due(state: ApartState, batch: ApartBatch) -> None:
     for seq in state.decoders.due():
         assert isinstance(seq, ApartSequence)
         seq.latest = state.passes.decode
-        if state.order.counts_service:
-            state.order.paused(seq, state.decoders.step)
+        for listener in state.order.listeners:
+            listener.paused(seq, state.decoders.step)
         end(state, seq, batch)
 
 

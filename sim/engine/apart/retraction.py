@@ -33,6 +33,8 @@ def retract_until_fits(state: ApartState, batch: ApartBatch) -> None:
     by_priority = state.config.retract_by_priority
 
     def key(seq: ApartSequence) -> tuple[int, int, int]:
+        if state.config.retract_latest:
+            return (-seq.serial, 0, 0)
         return (-seq.request.priority if by_priority else 0, state.outputs(seq), -seq.request.prompt)
 
     kept = sorted(state.members.running, key=key, reverse=True)

@@ -41,7 +41,7 @@ class ApartScheduler:
         self.config = config
         self.policy = policy
         self.pool = pool
-        self.state = ApartState(policy.order, pool, config)
+        self.state = ApartState(policy, pool, config)
         self.log = self.state.log
         self.unsettled = False
         self.complaint = ""
@@ -115,7 +115,7 @@ class ApartScheduler:
         state = self.state
         index = self.log.add(request)
         seq = self.sequence(request, index, leg)
-        self.complaint = self.misfit(seq) or self.refusal(seq, now)
+        self.complaint = self.unfit(seq) or self.refusal(seq, now)
         if self.complaint:
             self.log.reject(now, index, self.complaint)
             self.unsettled = False
@@ -142,9 +142,12 @@ class ApartScheduler:
         room = min(self.longest() - request.prompt, self.longest_in_memory(request.prompt))
         return ApartSequence(request, index, max(1, min(request.max_output, room)), self.pool)
 
-    def misfit(self, seq: Sequence) -> str:
+    def misfit(self, request: Request, leg: Leg = WHOLE) -> str:
+        """Why a request could not run here even alone; empty if it could."""
+        return self.unfit(self.sequence(request, -1, leg))
+
+    def unfit(self, seq: ApartSequence) -> str:
         """Why a sequence could not run even alone; empty if it could."""
-        assert isinstance(seq, ApartSequence)
         prompt = seq.request.prompt
         room = self.longest_in_memory(prompt)
         if prompt >= self.longest() - 4 or room < 1:

@@ -14,7 +14,7 @@ from sim.engine.counters import Leaving
 from sim.engine.decoding import Decoders
 from sim.log.events import CANCELLED, FINISHED, RELEASED, EventLog, Kind
 from sim.memory.pool import PagePool
-from sim.policy.base import Order
+from sim.policy.base import Policy
 from sim.request import Nanoseconds
 
 
@@ -29,8 +29,9 @@ class ApartState:
     passes    what has been planned
     """
 
-    def __init__(self, order: Order, pool: PagePool, config: ApartConfig) -> None:
-        self.order = order
+    def __init__(self, policy: Policy, pool: PagePool, config: ApartConfig) -> None:
+        self.order = policy.order
+        self.admission = policy.admission
         self.pool = pool
         self.config = config
         self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, pool.use)
@@ -79,16 +80,16 @@ class ApartState:
         """A sequence decodes from the pass being planned on."""
         self.decoders.join(seq)
         seq.until = seq.limit + seq.request.prompt - 1 - seq.computed + self.decoders.step
-        if self.order.counts_service:
-            self.order.decoding(seq, self.decoders.step)
+        for listener in self.order.listeners:
+            listener.decoding(seq, self.decoders.step)
 
     def stop(self, seq: ApartSequence) -> None:
         """A decoder decodes no further; its progress is stored in it again."""
         latest = self.latest(seq)
         self.decoders.leave(seq)
         seq.latest = latest
-        if self.order.counts_service:
-            self.order.paused(seq, self.decoders.step)
+        for listener in self.order.listeners:
+            listener.paused(seq, self.decoders.step)
 
     def close(self, seq: ApartSequence) -> None:
         """The last token of a sequence is planned."""
@@ -139,9 +140,10 @@ class ApartState:
         self.depart(seq)
 
     def depart(self, seq: ApartSequence) -> None:
-        """Notify an order that counts service that a sequence is gone."""
-        if self.order.counts_service:
-            self.order.left(seq, self.decoders.step)
+        """Notify the admission rule and the listeners that a sequence is gone."""
+        self.admission.left(seq)
+        for listener in self.order.listeners:
+            listener.left(seq, self.decoders.step)
 
     def check(self) -> None:
         """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""

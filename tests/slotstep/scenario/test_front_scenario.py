@@ -39,6 +39,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
         "workload": {
             "requests": [{"arrival": "0ns", "prompt": 1, "output": 3, "tenant": "default", "priority": 0}],
             "scale_rate": 1.0,
+            "ignore_eos": False,
         },
         "limits": {},
         "cluster": {"replicas": 1, "router": "round_robin"},

@@ -20,6 +20,7 @@ from sim.engine.apart.scheduler import ApartScheduler
 from sim.memory.eviction import RANKS
 from sim.memory.pool import PagePool
 from sim.policy.base import Optimistic, Policy
+from sim.policy.peak import Peak
 from sim.request import Patience, Request
 from sim.service.cluster import simulate
 
@@ -46,7 +47,8 @@ class Scenario:
 
     def run(self, macro=True, pool=None):
         pool = pool or self.pool()
-        policy = Policy(build(self.policy, {}, seed=7), Optimistic())
+        rule = Peak() if self.config.by_rule and self.config.retract_by_priority else Optimistic()
+        policy = Policy(build(self.policy, {}, seed=7), rule)
         return simulate(self.requests, ApartScheduler(policy, pool, self.config), self.cost, macro)
 
 
@@ -79,6 +81,8 @@ def configs(draw, size):
             decay_passes=draw(st.sampled_from([5, 600])),
             ahead=draw(st.sampled_from([0, 20])),
         ),
+        by_rule=chunk is None and draw(st.booleans()),
+        retract_latest=draw(st.booleans()),
         preempt_by=draw(st.sampled_from([None, None, 0, 2])),
         retract_by_priority=draw(st.booleans()),
         returns_to=draw(st.sampled_from(["end", "end", "front"])),
