@@ -2,8 +2,9 @@
 
 Every batch of decodes is a line in their mean context, every size of chunk a line in its start; what both have in
 common, the matrix products of as many tokens, is the dense table. A chunk that starts at 0 reads itself, on average
-half of it, as a later one reads what came before; the rest of its time is dense. Mixed steps are not fitted: they
-test whether the parts add up. Ragged ones are held out.
+half of it, as a later one reads what came before; the rest of its time is dense. Mixed steps, where there are enough
+of them, say what attention of decodes takes beside a chunk, and what several chunks pay once. Ragged ones are held
+out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
+from scipy.optimize import isotonic_regression, nnls
 
 from calibrate.arrays import Floats
 from calibrate.measure.points import Point
@@ -61,8 +62,46 @@ def tabulate(points: pd.DataFrame) -> Content:
             "per_position": rising([line.rise for line in chunks.values()]),
         },
     }
+    made |= mixed_terms(made, used[used["kind"] == "mixed"])
     ragged = raggedness(table(made), used[used["kind"] == "uneven"])
     return made | ({"raggedness": ragged} if ragged else {})
+
+
+def mixed_terms(made: Content, points: pd.DataFrame) -> Content:
+    """`launch` from steps of two chunks, and `beside` from steps of decodes and a chunk; {} where they are too few.
+
+    `beside` is the line of each batch through what a step took beyond its matrix products and its chunk; it needs two
+    contexts of two batches. A table with it is only kept if it predicts these steps better.
+    """
+    if points.empty:
+        return {}
+    several = points[[len(point.chunks) > 1 and not point.decodes for point in points["point"]]]
+    mixed = points[[bool(point.decodes) for point in points["point"]]]
+    found: Content = {}
+    if len(several):
+        excess = predicted(table(made), several) - several["duration_ns"].to_numpy(np.float64)
+        launch = float(np.median(excess / (several["chunks"].to_numpy(np.float64) - 1)))
+        found["launch"] = min(max(0.0, launch), min(made["chunk"]["ns"]))
+    contexts = mixed.groupby("decodes")["context"].nunique()
+    batches = contexts[contexts >= 2].index
+    if len(batches) < 2:
+        return found
+    alone = mixed[mixed["decodes"].isin(batches)].copy()
+    without = table({**made, **found, "decode": {"at": [1], "ns": [0.0], "per_position": [0.0]}})
+    whole = alone["duration_ns"].to_numpy(np.float64)
+    rest = np.maximum(whole - predicted(without, alone), 0.0)
+    lines: dict[int, Line] = {}
+    for batch in sorted(batches):
+        of_it = (alone["decodes"] == batch).to_numpy()
+        at = alone["context"].to_numpy(np.float64)[of_it] / batch
+        weight = 1 / whole[of_it]
+        solution, _ = nnls(np.column_stack([weight, weight * at / at.max()]), weight * rest[of_it])
+        lines[int(batch)] = Line(float(solution[0]), float(solution[1]) / float(at.max()))
+    beside = {"at": list(lines), "ns": rising([line.base for line in lines.values()]),
+              "per_position": rising([line.rise for line in lines.values()])}  # fmt: skip
+    with_it = {**found, "beside": beside}
+    off = [np.abs(predicted(table({**made, **each}), alone) / whole - 1).mean() for each in (found, with_it)]
+    return with_it if off[1] < off[0] else found
 
 
 def raggedness(even: Table, points: pd.DataFrame) -> float:
@@ -119,13 +158,12 @@ def dense_of(decodes: Mapping[int, Line], chunks: Mapping[int, Line]) -> dict[in
         if batches.min() <= tokens <= batches.max():
             upper.append(float(np.interp(tokens, batches, of_decodes)))
         found[tokens] = min(upper)
-    floor = np.minimum.accumulate(np.array(list(found.values()))[::-1])[::-1]
-    return dict(zip(found, floor.tolist(), strict=True))
+    return dict(zip(found, rising(list(found.values())), strict=True))
 
 
 def rising(values: list[float]) -> list[float]:
-    """The values, each at least the one before."""
-    return [float(value) for value in np.maximum.accumulate(np.array(values))]
+    """The values that never fall and are nearest to these, by least squares."""
+    return [float(value) for value in isotonic_regression(np.array(values, np.float64)).x]
 
 
 def used_context(_: Point, row: Mapping[str, Any]) -> float:

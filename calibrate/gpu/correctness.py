@@ -1,8 +1,7 @@
-"""Whether an engine on this device computes the right results, before anything of it is timed.
+"""Whether a whole engine on this device computes the right tokens, before anything of it is timed.
 
-Attention on a paged cache against float64; the same with one page of a table exchanged, which has to be detected;
-and the whole engine: requests that are chunked, preempted, swapped and found in the cache get the tokens that they
-get alone. Small: a minute on a GPU, seconds on a CPU.
+Requests that are chunked, preempted, swapped and found in the cache get the tokens that they get alone. Kernels by
+themselves are checked by `calibrate.gpu.kernel_checks`.
 """
 
 from __future__ import annotations
@@ -10,19 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
-import torch
 
-from calibrate.decoder.attention.registry import choose_attention
 from calibrate.decoder.engine.opening import open_engine
 from calibrate.decoder.engine.options import EngineOptions
-from calibrate.decoder.engine.protocol import CannotRun, Outcome, Step
-from calibrate.decoder.model.decoder import torch_dtype
-from calibrate.gpu.test_batches import error, exact, random_inputs
-from calibrate.models.decoder_shape import DType, ModelShape
+from calibrate.decoder.engine.protocol import Outcome, Step
+from calibrate.models.decoder_shape import ModelShape
 from calibrate.replay.arrival_order import ByArrival
 from calibrate.replay.batch_adapter import BatchAdapter
 from calibrate.replay.clock import FakeClock
@@ -36,39 +30,12 @@ from sim.request import Request
 from sim.service.clients import OpenLoop
 
 SMALL = ModelShape("small", 2, 128, 256, 8, 2, 16, 500, dtype="float32", max_model_len=512)
-TOLERANCE = {"float32": 2e-3, "bfloat16": 2e-2, "float16": 4e-3}
-"""Largest error of attention, relative to the largest value: TF32 products on a GPU, and rounding of the dtype."""
 SAME = 0.9
 """Least share of a request's tokens before the first that differs: another batch may round a near tie differently,
 but a wrong page changes every later token.
 """
 
 CheckResult = dict[str, Any]
-
-
-def check_attention(backend: str, device: torch.device, dtype: DType, page_size: int = 16) -> CheckResult:
-    """One backend against float64: decodes and chunks of lengths around the ends of pages; and with a wrong table."""
-    shape, kind = SMALL, torch_dtype(dtype)
-    told = random_inputs(
-        [1, 1, 1, 5, 17], [15, 16, 33, 5, 40], heads=shape.heads, kv_heads=shape.kv_heads, head=shape.head_size,
-        page_size=page_size, dtype=kind, device=device,
-    )  # fmt: skip
-    right = exact(told)
-    _, attend = choose_attention(backend, shape, kind, device, 8)
-    attend.prepare(told.batch)
-    found = error(attend(told.queries, told.keys, told.values, told.batch), right)
-    tables = told.batch.tables.clone()
-    tables[2, 0] = tables[1, 0]
-    wrong = replace(told.batch, tables=tables)
-    attend.prepare(wrong)
-    noticed = error(attend(told.queries, told.keys, told.values, wrong), right)
-    return {
-        "check": f"attention {backend}, {dtype}, pages of {page_size}",
-        "passed": found <= TOLERANCE[dtype] < noticed,
-        "error": found,
-        "error_with_a_wrong_page": noticed,
-        "allowed": TOLERANCE[dtype],
-    }
 
 
 class Listener:
@@ -155,18 +122,3 @@ def agreeing(ours: Sequence[int], theirs: Sequence[int]) -> float:
     """The share of tokens up to the first that differs."""
     same = [one == other for one, other in zip(ours, theirs, strict=True)]
     return (same.index(False) if False in same else len(same)) / len(same)
-
-
-def run_checks(device: torch.device, backends: Sequence[str], dtypes: Sequence[DType]) -> list[CheckResult]:
-    """All checks; one whose backend is missing is not run (`passed` None, with `why`); one that raises failed."""
-    found: list[CheckResult] = []
-    for backend in backends:
-        for dtype, page_size in product(dtypes, (1, 16)):
-            try:
-                found.append(check_attention(backend, device, dtype, page_size))
-            except CannotRun as refusal:
-                found.append({"check": f"attention {backend}", "passed": None, "why": str(refusal)})
-                break
-            except Exception as broken:  # whatever a backend throws is what there is to know of it
-                found.append({"check": f"attention {backend}, {dtype}", "passed": False, "why": repr(broken)})
-    return found + check_engine(device.type)

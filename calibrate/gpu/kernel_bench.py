@@ -1,12 +1,15 @@
 """The bandwidth of attention alone: each backend on the same decodes.
 
-Over several layers, so that no cache of the device holds the data. Times are of the device, on a GPU from a captured
-graph where the backend allows, as in the engine; bytes are the keys and values that the rows attend to.
+Over several layers; a case whose keys and values are less than four times a GPU's cache is marked as cached. Times
+are of the device, on a GPU from a captured graph where the backend allows, as in the engine; a backend that cannot be
+captured is marked, as its times may contain those of its launches. Bytes are the keys and values that the rows attend
+to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +19,7 @@ from calibrate.decoder.attention.registry import choose_attention
 from calibrate.decoder.engine.cuda_graphs import captured
 from calibrate.decoder.engine.streams import CpuStream, CudaStream, ExecutionStream
 from calibrate.decoder.model.attention_metadata import AttentionMetadata, Cache
-from calibrate.decoder.model.decoder import torch_dtype
+from calibrate.decoder.model.decoder import Attention, torch_dtype
 from calibrate.hardware.peaks import seconds
 from calibrate.models.decoder_shape import DType, ModelShape
 
@@ -29,57 +32,108 @@ def kernel_bench(
     batches: Sequence[int],
     contexts: Sequence[int],
     page_sizes: Sequence[int],
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """Bytes a second of every backend at every batch, context and page size for which there is memory."""
     stream: ExecutionStream = CudaStream(device) if device.type == "cuda" else CpuStream(1)
-    cases = [(b, c, p) for p in page_sizes for b in batches for c in contexts]
     try:
-        return [row for case in cases for row in stream.do(partial(one_case, shape, device, dtype, backends, *case))]
+        for size in page_sizes:
+            for rows in batches:
+                for context in contexts:
+                    yield from stream.do(partial(one_case, shape, device, dtype, backends, rows, context, size))
     finally:
         stream.close()
+
+
+def sweep(
+    shape: ModelShape, device: torch.device, dtype: DType, rows: int, context: int, limit: float = 40.0
+) -> Iterator[dict[str, Any]]:
+    """The Triton decode at one batch and context by other tiles, warps, stages and splits, within `limit` seconds.
+
+    The default comes first, then its neighbours in one setting at a time.
+    """
+    from calibrate.decoder.attention.triton_backend import TILE, WARPS, TritonAttention, loop_stages
+
+    stream, deadline = CudaStream(device), time.monotonic() + limit
+    first: dict[str, Any] = {
+        "tile": TILE,
+        "warps": WARPS,
+        "stages": loop_stages(torch_dtype(dtype).itemsize),
+        "splits": None,
+    }
+    settings = [first] + [
+        {**first, key: value}
+        for key, values in (("stages", (2, 3, 4, 6)), ("splits", (1, 2, 4)), ("tile", (32, 128)), ("warps", (8,)))
+        for value in values
+    ]
+    try:
+        batch, cache, queries = stream.do(partial(case, shape, device, dtype, rows, context, 16))
+        for each in settings:
+            if time.monotonic() >= deadline:
+                return
+            try:
+                attend = TritonAttention(shape, rows, device, dtype_bytes=torch_dtype(dtype).itemsize, **each)
+                took = stream.do(partial(seconds_of, attend, device, queries, cache, batch))
+            except Exception as error:  # a kernel that does not compile, or does not fit
+                yield {**each, "skipped": str(error) or repr(error)}
+                continue
+            yield {**each, "seconds": took, "bytes_per_s": moved(shape, dtype, rows, context) / took}
+    finally:
+        stream.close()
+
+
+def moved(shape: ModelShape, dtype: DType, rows: int, context: int) -> int:
+    """Bytes of the keys and values of a batch in one layer."""
+    return 2 * rows * context * shape.kv_width * torch_dtype(dtype).itemsize
+
+
+def case(
+    shape: ModelShape, device: torch.device, dtype: DType, rows: int, context: int, size: int
+) -> tuple[AttentionMetadata, Cache, torch.Tensor]:
+    """A batch of decodes, a cache of several layers, and queries; raises OutOfMemoryError."""
+    kind, stream = torch_dtype(dtype), torch.Generator(device).manual_seed(0)
+    layers = max(2, min(shape.layers, 8))
+    slim = ModelShape("layers", layers, 2, 1, shape.heads, shape.kv_heads, shape.head_size, 1)
+    cache = Cache.empty(slim, rows * -(-context // size), size, kind, device)
+    cache.data.normal_(generator=stream)
+    queries = torch.randn(rows, shape.heads, shape.head_size, device=device, generator=stream).to(kind)
+    return decodes(rows, context, size, device), cache, queries
 
 
 def one_case(
     shape: ModelShape, device: torch.device, dtype: DType, backends: Sequence[str], rows: int, context: int, size: int
 ) -> list[dict[str, Any]]:
     """One batch by every backend."""
-    about = {"batch": rows, "context": context, "page_size": size}
-    pages = -(-context // size)
-    layers = max(2, min(shape.layers, 8))
-    moved = 2 * rows * context * shape.kv_width * torch_dtype(dtype).itemsize
+    about: dict[str, Any] = {"batch": rows, "context": context, "page_size": size}
     try:
-        stream = torch.Generator(device).manual_seed(0)
-        slim = ModelShape("layers", layers, 2, 1, shape.heads, shape.kv_heads, shape.head_size, 1)
-        cache = Cache.empty(slim, rows * pages, size, torch_dtype(dtype), device)
-        cache.data.normal_(generator=stream)
-        queries = torch.randn(rows, shape.heads, shape.head_size, device=device, generator=stream).to(
-            torch_dtype(dtype)
-        )
-        batch = decodes(rows, context, size, device)
+        batch, cache, queries = case(shape, device, dtype, rows, context, size)
     except torch.OutOfMemoryError as error:
         return [{**about, "skipped": str(error).partition("\n")[0]}]
+    about["cached"] = len(cache.data) * moved(shape, dtype, rows, context) < 4 * cache_bytes(device)
     found = []
     for backend in backends:
         try:
-            took = seconds_of(backend, shape, device, dtype, queries, cache, batch)
+            _, attend = choose_attention(backend, shape, torch_dtype(dtype), device, rows)
+            took = seconds_of(attend, device, queries, cache, batch)
         except Exception as error:  # whatever a backend throws is what there is to know of it
             found.append({**about, "backend": backend, "skipped": str(error) or repr(error)})
             continue
-        found.append({**about, "backend": backend, "seconds": took, "bytes_per_s": moved / took})
+        with_launches = device.type == "cuda" and not attend.capturable
+        found.append(
+            {**about, "backend": backend, "seconds": took, "bytes_per_s": moved(shape, dtype, rows, context) / took,
+             "with_launches": with_launches}
+        )  # fmt: skip
     return found
 
 
+def cache_bytes(device: torch.device) -> int:
+    """Bytes of a GPU's last cache; 0 on a CPU, where nothing is said of it."""
+    return int(torch.cuda.get_device_properties(device).L2_cache_size) if device.type == "cuda" else 0
+
+
 def seconds_of(
-    backend: str,
-    shape: ModelShape,
-    device: torch.device,
-    dtype: DType,
-    queries: torch.Tensor,
-    cache: Cache,
-    batch: AttentionMetadata,
+    attend: Attention, device: torch.device, queries: torch.Tensor, cache: Cache, batch: AttentionMetadata
 ) -> float:
     """Median seconds that a backend takes for one layer."""
-    _, attend = choose_attention(backend, shape, torch_dtype(dtype), device, len(batch.counts))
     attend.prepare(batch)
     layers = len(cache.data)
 

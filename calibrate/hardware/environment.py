@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrate.hardware.nvml import driver_version
+
 if TYPE_CHECKING:
     import torch
 
@@ -27,7 +29,7 @@ def machine(device: torch.device) -> dict[str, Any]:
         return about | {
             "device": properties.name,
             "memory": properties.total_memory,
-            "driver": first_line(Path("/sys/module/nvidia/version")),
+            "driver": driver_version(),
         }
     return about | {"device": processor(), "memory": None}
 
@@ -54,14 +56,6 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def first_line(path: Path) -> str | None:
-    """The first line of a file; None without one."""
-    try:
-        return path.read_text(encoding="utf-8").splitlines()[0].strip()
-    except (OSError, IndexError):
-        return None
 
 
 def installed(package: str) -> str | None:

@@ -56,6 +56,12 @@ class Nvml:
             "throttled": None if reasons is None else said(reasons & SLOW),
         }
 
+    def driver(self) -> str | None:
+        """The version of the driver; None if it does not report it."""
+        text = ctypes.create_string_buffer(80)
+        code = self.library.nvmlSystemGetDriverVersion(text, ctypes.c_uint(len(text)))
+        return None if code else text.value.decode()
+
     def read(self, call: str, result: Any, *arguments: int) -> int | None:
         """One number; None if the device does not report it."""
         code = getattr(self.library, call)(self.device, *map(ctypes.c_uint, arguments), ctypes.byref(result))
@@ -65,6 +71,14 @@ class Nvml:
 def said(reasons: int) -> list[str]:
     """The names of the reasons in a bit mask."""
     return [name for bit, name in REASONS.items() if reasons & bit]
+
+
+def driver_version() -> str | None:
+    """The version of the driver; None without NVML."""
+    try:
+        return Nvml().driver()
+    except OSError:
+        return None
 
 
 def state_reader(device_type: str, index: int = 0) -> Any:

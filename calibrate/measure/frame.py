@@ -33,7 +33,7 @@ def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
     rows = []
     for name, of_it in visits.items():
         samples = [sample for line in of_it for sample in line["samples"]]
-        found = robust(on(samples, clock))
+        found = robust([on(line["samples"], clock) for line in of_it])
         point = read(of_it[0]["point"])
         grown = float(np.mean([sample[0] for sample in samples]))
         shape = point.shape
@@ -57,10 +57,16 @@ def by_point(lines: Sequence[dict[str, Any]], clock: str) -> pd.DataFrame:
 
 
 def drift_of(lines: Sequence[dict[str, Any]], clock: str) -> Drift:
-    """The drift of the control point, by one clock."""
-    looks = [line for line in lines if line["kind"] == CONTROL]
-    medians = [float(np.median(on(line["samples"], clock))) for line in looks]
-    return drift([line["at"] for line in looks], medians)
+    """The drift of the control points by one clock: of the one that changed most."""
+    looks: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        if line["kind"] == CONTROL:
+            looks.setdefault(line.get("name", ""), []).append(line)
+    found = [
+        drift([line["at"] for line in of_it], [float(np.median(on(line["samples"], clock))) for line in of_it])
+        for of_it in looks.values()
+    ]
+    return max(found, key=lambda each: abs(each.trend), default=Drift(0, 0.0, 0.0))
 
 
 def contention(lines: Sequence[dict[str, Any]]) -> float | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from calibrate.decoder.engine.protocol import Engine
 from calibrate.fit.table_fit import left_out
+from calibrate.measure.fine_grid import fine_grid, stratified
 from calibrate.measure.frame import by_point
 from calibrate.measure.points import Point, grid, held_out
 from calibrate.measure.run_log import RunLog
@@ -31,6 +32,7 @@ class Plan:
     steps          timed steps of a visit
     ragged         points held out
     factor         between neighbours of the grid (squared between contexts, sizes and starts)
+    batches        captured ones: with them the grid is `fine_grid`, and the ragged points are stratified by bytes
     seconds        for all of it; the rounds get three quarters, the rest goes to the least certain points
     extra          visits of these at most; None: as many as there is time for
     """
@@ -44,6 +46,7 @@ class Plan:
     seconds: float = 240.0
     extra: int | None = None
     seed: int = 0
+    batches: tuple[int, ...] = ()
 
 
 def measure(
@@ -99,7 +102,8 @@ def prepared(
     """The sampling of a plan on the pages from `first_page` on, not begun. Raises ValueError as `measure`."""
     timer = StepTimer(engine, vocabulary, plan.seed, first_page)
     limits = timer.limits(plan.batch, plan.tokens)
-    points = grid(limits, plan.factor)
+    points = fine_grid(limits, plan.batches) if plan.batches else grid(limits, plan.factor)
+    ragged = stratified(limits, plan.ragged, plan.seed) if plan.batches else held_out(limits, plan.ragged, plan.seed)
     if not any(point.kind == "decode" for point in points) or not any(point.kind == "chunk" for point in points):
         raise ValueError(
             f"{len(timer.numbers)} pages and {limits.max_model_len} positions are too few for a grid; expected more"
@@ -111,8 +115,9 @@ def prepared(
         timer,
         RunLog(folder, about | written),
         points,
-        held_out(limits, plan.ragged, plan.seed),
-        control=middle(points),
+        ragged,
+        control=middle(points, "decode"),
+        busiest=middle(points, "chunk"),
         limits=limits,
         steps=plan.steps,
         seed=plan.seed,
@@ -121,10 +126,10 @@ def prepared(
     )
 
 
-def middle(points: list[Point]) -> Point:
-    """A decode from the middle of the grid."""
-    decodes = [point for point in points if point.kind == "decode"]
-    return decodes[len(decodes) // 2]
+def middle(points: list[Point], kind: str) -> Point:
+    """A point of a kind from the middle of the grid."""
+    alike = [point for point in points if point.kind == kind]
+    return alike[len(alike) // 2]
 
 
 def until(visits: Iterator[None], deadline: float) -> None:

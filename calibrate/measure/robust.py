@@ -1,4 +1,4 @@
-"""Robust figures of repeated measurements: median, spread, bootstrap interval, drift, by scipy.stats."""
+"""Robust figures of repeated measurements: median, spread, bootstrap interval, drift."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import bootstrap, median_abs_deviation, theilslopes
+from scipy.stats import median_abs_deviation, theilslopes
 
 
 @dataclass(frozen=True)
@@ -25,26 +25,21 @@ class Robust:
         return (self.high - self.low) / 2 / self.median if self.median else float("inf")
 
 
-def robust(values: Sequence[float], seed: int = 0, draws: int = 200) -> Robust:
-    """The figures of some values, the interval from so many draws; raises ValueError for no values.
+def robust(visits: Sequence[Sequence[float]], seed: int = 0, draws: int = 200) -> Robust:
+    """The figures of the values of several visits; raises ValueError for no values.
 
-    The interval of a single value is the value.
+    The interval is the percentile interval of so many medians of resampled visits: steps of one visit share its
+    clocks and caches, so they are no independent values. With one visit its steps are resampled.
     """
-    if not len(values):
+    values = [np.asarray(visit, np.float64) for visit in visits if len(visit)]
+    if not values:
         raise ValueError("no values; expected at least one")
-    found = np.asarray(values, np.float64)
-    low = high = median = float(np.median(found))
-    if len(found) > 1:
-        interval = bootstrap(
-            (found,),
-            np.median,
-            n_resamples=draws,
-            confidence_level=0.9,
-            method="percentile",
-            random_state=np.random.default_rng(seed),
-        ).confidence_interval
-        low, high = float(interval.low), float(interval.high)
-    return Robust(len(found), median, float(median_abs_deviation(found)), low, high)
+    whole = np.concatenate(values)
+    units = values if len(values) > 1 else [whole[place : place + 1] for place in range(len(whole))]
+    chosen = np.random.default_rng(seed).integers(0, len(units), (draws, len(units)))
+    medians = [float(np.median(np.concatenate([units[place] for place in row]))) for row in chosen]
+    low, high = np.quantile(medians, [0.05, 0.95])
+    return Robust(len(whole), float(np.median(whole)), float(median_abs_deviation(whole)), float(low), float(high))
 
 
 @dataclass(frozen=True)

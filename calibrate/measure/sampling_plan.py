@@ -26,6 +26,7 @@ class SamplingPlan(Generic[Handle]):
     """Visits of `points` and of `held_out`, written to a log; those that are in it already are not repeated.
 
     control     the point that is measured again and again, to see the device change
+    busiest     another one, bound by arithmetic where that one is bound by memory
     steps       timed steps of a visit
     every       visits between two measurements of the control point
     read_state  is called at each of these; its result is written with them (clocks, power)
@@ -39,6 +40,7 @@ class SamplingPlan(Generic[Handle]):
         held_out: list[Point],
         *,
         control: Point,
+        busiest: Point | None = None,
         limits: Limits,
         steps: int = 3,
         every: int = 10,
@@ -50,7 +52,7 @@ class SamplingPlan(Generic[Handle]):
         self.run_log = run_log
         self.points = points
         self.held_out = held_out
-        self.control = control
+        self.controls = [control] if busiest is None else [control, busiest]
         self.limits = limits
         self.steps = steps
         self.every = every
@@ -132,14 +134,16 @@ class SamplingPlan(Generic[Handle]):
         )
 
     def measure_control(self) -> None:
-        """Measure the control point."""
-        samples = self.timer.run(self.control, WARM_UP + self.steps)[WARM_UP:]
-        self.run_log.write(
-            kind=CONTROL,
-            at=self.at,
-            samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
-            **self.read_state(),
-        )
+        """Measure the control points; the device's state is read right after the last step."""
+        for point in self.controls:
+            samples = self.timer.run(point, WARM_UP + self.steps)[WARM_UP:]
+            self.run_log.write(
+                kind=CONTROL,
+                name=point.name,
+                at=self.at,
+                samples=[[each.grown, each.device_ns, each.cpu_ns, each.wall_ns] for each in samples],
+                **self.read_state(),
+            )
 
     @property
     def at(self) -> float:

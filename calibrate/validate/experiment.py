@@ -1,4 +1,4 @@
-"""A prediction tested on one engine: measure, replay, fit, simulate, replay again, judge.
+"""A prediction tested on one engine: measure, replay three times, fit, simulate, judge.
 
 By CPU time the points are measured between the steps of the replay, so that whatever slows one down slows the other.
 By the wall clock they are measured before it, because a measurement between two steps would delay the next. The
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -27,15 +27,17 @@ from calibrate.profiles.forms import curve
 from calibrate.replay.clock import FakeClock
 from calibrate.replay.driver import Driver
 from calibrate.replay.live import Pacing, Replayed, replay
-from calibrate.validate.judge import Judgement, figures, relative, teacher_forced
-from sim.cost.forms import Curve
+from calibrate.validate.judge import Judgement, averaged, figures, noise_of, relative, teacher_forced
+from sim.cost.forms import Curve, StepCost
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
 from sim.request import Request
 from sim.service.clients import Clients
 
+REPLAYS = 3
+"""The first is discarded: it is slower, on caches and kernels that are cold."""
 MOST_NOISE = 0.5
-"""Share of the tolerance: where two replays differ by more than that, no prediction can be judged."""
+"""Share of the tolerance: where replays differ by more than that, no prediction can be judged."""
 CONTENDED = 1.25
 """On the wall clock, steps this many times as long as the work of their thread measure other processes."""
 
@@ -51,13 +53,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Trial:
-    """The fit, the simulation, the two replays and the judgement."""
+    """The fit, the simulation, the replays that are compared (the first is discarded) and the judgement."""
 
     fitted: Fitted
     cost: Curve
     simulated: EventLog
-    first: Replayed
-    second: Replayed
+    replays: tuple[Replayed, ...]
     judgement: Judgement
 
 
@@ -92,34 +93,43 @@ def trial(
     say("replaying")
     every, several = visit_schedule(subject, total) if interleaved else (1, 1)
     between = grouped(visits, several) if interleaved else None
-    first = replayed(subject, engine, pacing, between, every)
-    say(f"{first.log.steps} steps replayed; again")
-    second = replayed(subject, engine, pacing, between, every)
+    replays = []
+    for number in range(1, REPLAYS + 1):
+        replays.append(replayed(subject, engine, pacing, between, every))
+        say(f"replay {number} of {REPLAYS}: {replays[-1].log.steps} steps")
     for _ in islice(visits, 0 if interleaved and done(sampling) else len(sampling.points) + len(sampling.held_out)):
         pass
     sampling.run_log.close()
-    return judged(subject, fit(sampling.run_log.lines, about, form, measured_by), first, second, pacing, tolerance)
+    fitted = fit(sampling.run_log.lines, about, form, measured_by)
+    cost = with_host(fitted, 0 if pacing == "cpu" else host_ns(replays[0]))
+    simulated, judgement = judged(subject, cost, replays, tolerance, unfit(fitted, replays, pacing, tolerance))
+    return Trial(fitted, cost, simulated, tuple(replays[1:]), judgement)
+
+
+def with_host(fitted: Fitted, host: float) -> Curve:
+    """The fitted cost, and `host` ns a step: by the wall clock, work between two steps is not in measured points."""
+    return curve(fitted.kind, {**fitted.coefficients, **({"host": float(host)} if host else {})})
 
 
 def judged(
-    subject: Subject, fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float
-) -> Trial:
-    """The prediction by a fit, compared with two replays of a subject.
+    subject: Subject, cost: StepCost, replays: Sequence[Replayed], tolerance: float, reasons: tuple[str, ...] = ()
+) -> tuple[EventLog, Judgement]:
+    """A simulation by a cost, compared with replays of its subject, the first of them left out.
 
-    By the wall clock, host time between two steps is not in the measured points: the median of the second replay is
-    added, and the first one is predicted.
+    `reasons` are those for which there is no verdict. Raises ValueError for fewer than three replays.
     """
-    host = 0 if pacing == "cpu" else host_ns(second)
-    cost = curve(fitted.kind, {**fitted.coefficients, **({"host": float(host)} if host else {})})
+    if len(replays) < REPLAYS:
+        raise ValueError(f"{len(replays)} replays; expected at least {REPLAYS}")
     simulated = simulate(subject, cost)
-    judgement = Judgement(
-        teacher_forced(cost, first.log),
-        relative(figures(simulated), figures(first.log)),
-        relative(figures(second.log), figures(first.log)),
-        unfit(fitted, first, second, pacing, tolerance),
+    logs = [replay.log for replay in replays[1:]]
+    found = [figures(log) for log in logs]
+    return simulated, Judgement(
+        teacher_forced(cost, *logs),
+        relative(figures(simulated), averaged(found)),
+        noise_of(found),
+        reasons,
         tolerance,
     )
-    return Trial(fitted, cost, simulated, first, second, judgement)
 
 
 def replayed(subject: Subject, engine: Engine[Any], pacing: Pacing, between: Any, every: int) -> Replayed:
@@ -129,20 +139,20 @@ def replayed(subject: Subject, engine: Engine[Any], pacing: Pacing, between: Any
     )
 
 
-def simulate(subject: Subject, cost: Curve) -> EventLog:
+def simulate(subject: Subject, cost: StepCost) -> EventLog:
     """The log of the same requests at a cost, without an engine."""
     clock, scheduler = FakeClock(), subject.scheduler()
-    if cost.raggedness:
+    if isinstance(cost, Curve) and cost.needs_longest:
         scheduler.state.decoders.watch()
     return Driver(subject.clients(), scheduler, FakeExecutor(cost, clock), clock).run()
 
 
 def visit_schedule(subject: Subject, visits: int) -> tuple[int, int]:
-    """(steps between visits, visits at a time), so that two replays have room for all visits.
+    """(steps between visits, visits at a time), so that the replays have room for all visits.
 
     The number of steps is taken from a simulation in which all steps are equal.
     """
-    steps = max(1, 2 * simulate(subject, curve("affine", {"base": 1e7})).steps)
+    steps = max(1, REPLAYS * simulate(subject, curve("affine", {"base": 1e7})).steps)
     return max(1, steps // max(visits, 1)), max(1, -(-visits // steps))
 
 
@@ -164,19 +174,20 @@ def host_ns(of: Replayed) -> int:
     return int(np.median(planning) + np.median(committing)) if len(planning) else 0
 
 
-def unfit(fitted: Fitted, first: Replayed, second: Replayed, pacing: Pacing, tolerance: float) -> tuple[str, ...]:
+def unfit(fitted: Fitted, replays: Sequence[Replayed], pacing: Pacing, tolerance: float) -> tuple[str, ...]:
     """Reasons why this host cannot separate a good prediction from a bad one; empty if there is none."""
     reasons = []
-    noise = abs(relative(figures(second.log), figures(first.log))["busy"])
+    noise = noise_of([figures(replay.log) for replay in replays[1:]])["busy"]
     if noise > MOST_NOISE * tolerance:
         reasons.append(
-            f"two replays of the same requests differ by {noise:.1%} in busy time; "
+            f"replays of the same requests differ by {noise:.1%} in busy time; "
             f"expected at most {MOST_NOISE * tolerance:.1%}"
         )
     if fitted.drift.n >= 5 and abs(fitted.drift.trend) > tolerance:
         reasons.append(fitted.drift.verdict)
-    if pacing == "wall" and first.contention is not None and first.contention > CONTENDED:
+    contention = replays[-1].contention
+    if pacing == "wall" and contention is not None and contention > CONTENDED:
         reasons.append(
-            f"steps took {first.contention:.2f} times as long as their thread worked; expected at most {CONTENDED}"
+            f"steps took {contention:.2f} times as long as their thread worked; expected at most {CONTENDED}"
         )
     return tuple(reasons)

@@ -12,9 +12,13 @@ from calibrate.decoder.model.attention_metadata import AttentionMetadata
 from calibrate.models.decoder_shape import ModelShape
 
 LOG2_E = 1.4426950408889634
-WAVES = 8
-"""Programs per multiprocessor that a decode is split into: enough to hide the ends of uneven rows."""
+WAVES = 4
+"""Programs per multiprocessor that a decode is split into: as many as run at once. With 132 multiprocessors and 8 key
+heads, a batch of 64 needs no splits, and no merge.
+"""
 WARPS = 4
+TILE = 64
+"""Positions that a decode reads at a time."""
 MOST_SPLITS = 64
 
 
@@ -23,27 +27,37 @@ class TritonAttention:
 
     `rows` is the most decodes of a step: the workspace for their splits is allocated here, once, so that captured
     graphs find it where it was. `splits` fixes how often a context is split; left out, it follows from the number
-    of rows, never from their lengths.
+    of rows, never from their lengths. `tile`, `warps` and `stages` are those of the decode kernel.
 
-    Raises ValueError for a head size that is not a power of two, or splits that are not.
+    Raises ValueError for a head size that is not a power of two, and for less than one split.
     """
 
     capturable = True
 
     def __init__(
-        self, shape: ModelShape, rows: int, device: torch.device, splits: int | None = None, dtype_bytes: int = 2
+        self,
+        shape: ModelShape,
+        rows: int,
+        device: torch.device,
+        splits: int | None = None,
+        dtype_bytes: int = 2,
+        tile: int = TILE,
+        warps: int = WARPS,
+        stages: int | None = None,
     ) -> None:
         if not is_power_of_two(shape.head_size) or shape.head_size < 16:
             raise ValueError(
                 f"attention triton: head_size is {shape.head_size}; expected a power of two from 16 up "
                 "(attention: torch takes any)"
             )
-        if splits is not None and not is_power_of_two(splits):
-            raise ValueError(f"attention triton: splits is {splits}; expected a power of two")
+        if splits is not None and splits < 1:
+            raise ValueError(f"attention triton: splits is {splits}; expected at least 1")
         self.shape = shape
         self.fixed = splits
         self.programs = WAVES * multiprocessors(device)
-        self.stages = stages(dtype_bytes)
+        self.tile, self.warps = tile, warps
+        self.stages = loop_stages(dtype_bytes) if stages is None else stages
+        self.chunk_stages = loop_stages(dtype_bytes)
         room = max((count * self.splits(count) for count in range(1, rows + 1)), default=0)
         self.parts = torch.empty(room * shape.heads * shape.head_size, dtype=torch.float32, device=device)
         self.weights = torch.empty(room * shape.heads, dtype=torch.float32, device=device)
@@ -81,11 +95,12 @@ class TritonAttention:
         triton_kernels.decode_splits[(rows, self.shape.kv_heads, splits)](
             queries, keys, values, batch.tables, batch.lengths, out, self.parts, self.weights,
             LOG2_E / sqrt(head), queries.stride(0), *strides(keys, values), batch.tables.stride(0),
-            **decode_constants(self.shape, batch.page_size, splits), num_warps=WARPS, num_stages=self.stages,
+            **decode_constants(self.shape, batch.page_size, splits, self.tile), num_warps=self.warps,
+            num_stages=self.stages,
         )  # fmt: skip
         if splits > 1:
             triton_kernels.merge_splits[(rows, heads)](
-                self.parts, self.weights, out, HEADS=heads, HEAD=head, SPLITS=splits, num_warps=WARPS
+                self.parts, self.weights, out, **merge_constants(self.shape, splits), num_warps=WARPS
             )
 
     def chunks(self, queries: Tensor, keys: Tensor, values: Tensor, batch: AttentionMetadata, out: Tensor) -> None:
@@ -97,11 +112,11 @@ class TritonAttention:
         triton_kernels.chunk_tiles[(tiles, self.shape.heads, len(counts))](
             queries, keys, values, tables, batch.lengths[decodes:], batch.offsets, out,
             LOG2_E / sqrt(self.shape.head_size), queries.stride(0), *strides(keys, values), tables.stride(0),
-            **constants, num_warps=WARPS, num_stages=self.stages,
+            **constants, num_warps=WARPS, num_stages=self.chunk_stages,
         )  # fmt: skip
 
 
-def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str, int]:
+def decode_constants(shape: ModelShape, page_size: int, splits: int, tile: int = TILE) -> dict[str, int]:
     """The constants that the decode kernel is compiled for."""
     group = shape.heads // shape.kv_heads
     return {
@@ -110,8 +125,18 @@ def decode_constants(shape: ModelShape, page_size: int, splits: int) -> dict[str
         "GROUP_TILE": max(16, power_of_two_from(group)),
         "HEAD": shape.head_size,
         "PAGE": page_size,
-        "TILE": 64,
+        "TILE": tile,
         "SPLITS": splits,
+    }
+
+
+def merge_constants(shape: ModelShape, splits: int) -> dict[str, int]:
+    """The constants that the merge of splits is compiled for."""
+    return {
+        "HEADS": shape.heads,
+        "HEAD": shape.head_size,
+        "SPLITS": splits,
+        "SPLIT_TILE": power_of_two_from(splits),
     }
 
 
@@ -127,9 +152,13 @@ def chunk_constants(shape: ModelShape, page_size: int) -> dict[str, int]:
     }
 
 
-def stages(itemsize: int) -> int:
-    """Pipeline stages of the kernels' loops: as many as shared memory holds on every GPU from sm_80 on."""
-    return 3 if itemsize < 4 else 2
+def loop_stages(itemsize: int) -> int:
+    """Pipeline stages of the kernels' loops: two of them load page numbers and wait for these.
+
+    With five, there are two buffers each of keys and of values, so that one is filled while the other is read; with
+    three there is one. Shared memory holds no more of float32 on every GPU from sm_80 on.
+    """
+    return 5 if itemsize < 4 else 3
 
 
 def strides(keys: Tensor, values: Tensor) -> tuple[int, int, int]:

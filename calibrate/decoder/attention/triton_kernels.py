@@ -88,15 +88,18 @@ def decode_splits(
 
 
 @triton.jit
-def merge_splits(parts, weights, out, HEADS: tl.constexpr, HEAD: tl.constexpr, SPLITS: tl.constexpr):
+def merge_splits(
+    parts, weights, out, HEADS: tl.constexpr, HEAD: tl.constexpr, SPLITS: tl.constexpr, SPLIT_TILE: tl.constexpr
+):
     """One row, one query head: its splits by their weights; zeros if none has a position."""
     row, head = tl.program_id(0), tl.program_id(1)
-    split, column = tl.arange(0, SPLITS), tl.arange(0, HEAD)
+    split, column = tl.arange(0, SPLIT_TILE), tl.arange(0, HEAD)
     part = (row * HEADS + head) * SPLITS + split
-    weight = tl.load(weights + part)
+    real = split < SPLITS
+    weight = tl.load(weights + part, mask=real, other=float("-inf"))
     highest = tl.max(weight, 0)
     weight = tl.exp2(weight - tl.where(highest == float("-inf"), 0.0, highest))
-    answer = tl.load(parts + part[:, None] * HEAD + column[None, :])
+    answer = tl.load(parts + part[:, None] * HEAD + column[None, :], mask=real[:, None], other=0.0)
     total = tl.sum(weight, 0)
     answer = tl.sum(answer * weight[:, None], 0) / tl.where(total > 0, total, 1.0)
     tl.store(out + (row * HEADS + head) * HEAD + column, answer.to(out.dtype.element_ty))

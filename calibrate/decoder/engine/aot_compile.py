@@ -1,4 +1,4 @@
-"""Compiles the Triton kernels for GPUs that are not present, and prints the shared memory they need.
+"""Compiles the Triton kernels for GPUs that are not present, and prints registers, shared memory and buffers.
 
     python -m calibrate.decoder.engine.aot_compile --model llama-3.1-8b --arch 80 90 100
 
@@ -8,16 +8,27 @@ Source, constants and alignments are those of run time, so compile errors for a 
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 
 from calibrate.decoder.attention import triton_kernels
-from calibrate.decoder.attention.triton_backend import WARPS, chunk_constants, decode_constants, stages
+from calibrate.decoder.attention.triton_backend import (
+    WARPS,
+    chunk_constants,
+    decode_constants,
+    loop_stages,
+    merge_constants,
+)
 from calibrate.decoder.model import ops_triton
 from calibrate.models.architecture import BYTES
 from calibrate.models.decoder_shape import DTYPES, DType, ModelShape, model_shape
@@ -33,12 +44,19 @@ SHARED_BYTES = {80: 166_912, 90: 232_448, 100: 232_448}
 
 @dataclass(frozen=True)
 class Compiled:
-    """One kernel for one architecture: the shared memory it takes, and how many copies it starts ahead of use."""
+    """One kernel for one architecture.
+
+    registers  of a thread, and `spilled` bytes that did not fit into them
+    shared     bytes of shared memory of a block
+    buffers    tiles of keys, or of values, that it has in shared memory at a time, the one in use among them
+    """
 
     kernel: str
     arch: int
+    registers: int
+    spilled: int
     shared: int
-    copies_ahead: int
+    buffers: int
 
 
 def compiled_kernels(
@@ -46,11 +64,12 @@ def compiled_kernels(
 ) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
     """Every kernel with the constants and options it gets for a shape."""
     heads, head = shape.heads, shape.head_size
-    loop = {"num_warps": WARPS, "num_stages": stages(itemsize)}
+    decode = {"num_warps": WARPS, "num_stages": loop_stages(itemsize)}
+    chunk = {"num_warps": WARPS, "num_stages": loop_stages(itemsize)}
     for splits in (1, 8):
-        yield triton_kernels.decode_splits, decode_constants(shape, page_size, splits), loop
-    yield triton_kernels.chunk_tiles, chunk_constants(shape, page_size), loop
-    yield triton_kernels.merge_splits, {"HEADS": heads, "HEAD": head, "SPLITS": 8}, {"num_warps": WARPS}
+        yield triton_kernels.decode_splits, decode_constants(shape, page_size, splits), decode
+    yield triton_kernels.chunk_tiles, chunk_constants(shape, page_size), chunk
+    yield triton_kernels.merge_splits, merge_constants(shape, 8), {"num_warps": WARPS}
     for add in (False, True):
         yield ops_triton.norm_rows, ops_triton.norm_constants(shape.hidden, add), {}
     yield ops_triton.rotate_heads, ops_triton.rotate_constants(heads, shape.kv_heads, head), {"num_warps": 1}
@@ -74,9 +93,35 @@ def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int], dt
     source = ASTSource(kernel, signature, constants, aligned)
     built = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     assert len(built.asm["cubin"]) > 0, "no machine code"
-    return Compiled(
-        kernel.__name__, arch, built.metadata.shared, built.asm["ttgir"].count("async_copy_global_to_local")
-    )
+    registers, spilled = assembled(built.asm["ptx"], arch)
+    shared = built.metadata.shared
+    return Compiled(kernel.__name__, arch, registers, spilled, shared, buffers_of(built.asm["ttgir"]))
+
+
+def assembled(ptx: str, arch: int) -> tuple[int, int]:
+    """Registers and spilled bytes of a thread, as the assembler that Triton takes for an architecture says them."""
+    target = next(line.split()[1].rstrip(",") for line in ptx.splitlines() if line.startswith(".target"))
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.ptx"
+        source.write_text(ptx, encoding="utf-8")
+        command = [
+            get_ptxas(arch).path,
+            "-v",
+            f"--gpu-name={target}",
+            str(source),
+            "-o",
+            f"{folder}/kernel.cubin",
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    used, stores = re.search(r"Used (\d+) registers", said), re.search(r"(\d+) bytes spill stores", said)
+    assert used is not None, said
+    return int(used[1]), int(stores[1]) if stores is not None else 0
+
+
+def buffers_of(ttgir: str) -> int:
+    """The most tiles of one tensor in shared memory: the first number of the type of an allocation of several."""
+    found = re.findall(r"ttg\.local_alloc : \(\) -> !ttg\.memdesc<(\d+)x\d+x\d+x", ttgir)
+    return max(map(int, found), default=0)
 
 
 def main() -> None:
@@ -94,12 +139,16 @@ def main() -> None:
         shape = model_shape(asked.model)
     except ValueError as refusal:
         parser.error(str(refusal))
-    print(f"{'kernel':<14} {'arch':>6} {'shared bytes':>12} {'copies ahead':>12}")
+    print(f"{'kernel':<14} {'arch':>6} {'registers':>9} {'spilled':>7} {'shared bytes':>12} {'buffers':>7}")
     for kernel, constants, options in compiled_kernels(shape, asked.page_size, BYTES[asked.dtype]):
         for arch in asked.arch:
             if asked.kernel is None or asked.kernel in kernel.__name__:
                 found = compiled(kernel, constants, options, asked.dtype, arch)
-                print(f"{found.kernel:<14} {f'sm_{arch}':>6} {found.shared:>12} {found.copies_ahead:>12}", flush=True)
+                print(
+                    f"{found.kernel:<14} {f'sm_{arch}':>6} {found.registers:>9} {found.spilled:>7} "
+                    f"{found.shared:>12} {found.buffers:>7}",
+                    flush=True,
+                )
                 if found.shared > SHARED_BYTES[arch]:
                     raise SystemExit(f"{found.kernel}: more shared memory than the {SHARED_BYTES[arch]} of sm_{arch}")
 

@@ -33,6 +33,9 @@ from calibrate.hardware.memory_plan import MemoryPlan
 from calibrate.models.decoder_shape import DType, ModelShape
 from calibrate.models.weights import load_weights, random_weights
 
+CYCLES_PER_S = 2e9
+"""Of a GPU's clock, about: at a lower clock it is held for longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
@@ -170,6 +173,16 @@ class Executor:
         done = handle.pending.wait()
         tokens = tuple(done.result[place] for place in handle.places)
         return Outcome(tokens, done.device_ns, done.cpu_ns, handle.batch)
+
+    @property
+    def holds(self) -> bool:
+        """Whether `hold` has an effect: on a GPU."""
+        return isinstance(self.stream, CudaStream)
+
+    def hold(self, seconds: float) -> None:
+        """Keep a GPU busy for about so long before each step that is launched from now on; 0 ends it."""
+        if isinstance(self.stream, CudaStream):
+            self.stream.hold_cycles = round(seconds * CYCLES_PER_S)
 
     def fill_cache(self, seed: int) -> None:
         """Write normal numbers into every page, to measure steps whose context was never computed."""

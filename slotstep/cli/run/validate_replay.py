@@ -73,13 +73,14 @@ def write(out: Path, found: Trial, about: dict[str, Any], told: dict[str, Any]) 
 
 
 def figures_table(judgement: Judgement) -> Table:
-    """Errors of the simulation and of the second replay, each against the first replay."""
+    """Errors of the simulation against the mean of the replays, and by how much these differ."""
     from rich import box
     from rich.table import Column, Table
 
-    right = [Column(name, justify="right", no_wrap=True) for name in ("simulated", "replayed again")]
-    table = Table(Column("against the replay", no_wrap=True), *right, box=box.SIMPLE)
+    right = [Column(name, justify="right", no_wrap=True) for name in ("simulated", "allowed", "replays differ by")]
+    table = Table(Column("against the replays", no_wrap=True), *right, box=box.SIMPLE)
+    allowed = judgement.allowed
     for key, error in judgement.free.items():
-        again = judgement.noise.get(key)
-        table.add_row(key.replace("_", " "), f"{error:+.1%}", "" if again is None else f"{again:+.1%}")
+        most, noise = (f"{each[key]:.1%}" if key in each else "" for each in (allowed, judgement.noise))
+        table.add_row(key.replace("_", " "), f"{error:+.1%}", most, noise)
     return table

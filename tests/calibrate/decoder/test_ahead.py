@@ -1,4 +1,4 @@
-"""The kernels compile for GPUs that are not here, fit into their shared memory, and fetch ahead of use.
+"""The kernels compile for GPUs that are not here, fit into registers and shared memory, and fetch ahead of use.
 
 In a process of its own: here kernels are interpreted. SLOTSTEP_KERNELS=full compiles other shapes and types too.
 """
@@ -42,8 +42,21 @@ def test_every_kernel_compiles_for_three_generations(tmp_path: Path) -> None:
     for arch in ARCHES:
         assert {line[0] for line in lines if line[1] == f"sm_{arch}"} == kernels
     assert len(lines) == 3 * 8
-    for kernel, _, _, copies_ahead in lines:
-        assert (int(copies_ahead) > 0) == (kernel in ("decode_splits", "chunk_tiles"))
+    for kernel, arch, *numbers in lines:
+        registers, spilled, shared, buffers = map(int, numbers)
+        if kernel == "decode_splits":
+            # Two tiles each of 64 keys and values of 128 numbers of two bytes: one is filled while one is read.
+            assert buffers == 2, (kernel, arch)
+            assert shared >= 4 * 64 * 128 * 2
+            # Four warps of 128 registers and three blocks of shared memory a multiprocessor of an H100 or H200.
+            assert registers <= 128
+            assert spilled == 0
+            assert 3 * shared <= 233_472
+        elif kernel == "chunk_tiles":
+            assert buffers >= 2, (kernel, arch)
+            assert spilled <= 16
+        else:
+            assert (registers <= 64, spilled, buffers) == (True, 0, 0), (kernel, arch)
 
 
 @pytest.mark.skipif(os.environ.get("SLOTSTEP_KERNELS") != "full", reason="SLOTSTEP_KERNELS=full compiles them all")

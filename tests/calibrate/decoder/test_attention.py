@@ -125,5 +125,5 @@ def test_what_the_kernels_cannot_do_is_refused() -> None:
     shape = ModelShape("story", 1, 320, 64, 4, 2, 80, 2)
     with pytest.raises(ValueError, match="head_size is 80; expected a power of two"):
         TritonAttention(shape, 1, CPU)
-    with pytest.raises(ValueError, match="splits is 3; expected a power of two"):
-        TritonAttention(replace(shape, head_size=64), 1, CPU, splits=3)
+    with pytest.raises(ValueError, match="splits is 0; expected at least 1"):
+        TritonAttention(replace(shape, head_size=64), 1, CPU, splits=0)

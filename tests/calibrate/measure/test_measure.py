@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -215,9 +216,13 @@ def test_a_folder_that_holds_another_measurement_is_refused(tmp_path):
 
 
 def test_robust_figures():
-    found = robust([1, 2, 3, 4, 100])
+    found = robust([[1, 2, 3], [4, 100]])
     assert (found.n, found.median, found.mad) == (5, 3, 1)
-    assert found.low <= 3 <= found.high
+    # The medians of both visits, of the first twice, and of the second twice.
+    assert (found.low, found.high) == (2, 52)
+    # The same values as visits of their own: more is known.
+    assert robust([[value] for value in (1, 2, 3, 4, 100)]).high == 100
+    assert robust([[7, 7, 7]]).doubt == 0
     with pytest.raises(ValueError, match="no values"):
         robust([])
 
@@ -247,6 +252,42 @@ def test_pages_are_not_in_order_and_no_step_has_one_twice():
     made = sampling(engine=Recorder, points=[Point("decode", (500,) * 4)])
     finish(made.rounds(1))
     assert any(pages != sorted(pages) for pages in seen)
+
+
+class Held(SyntheticEngine):
+    """Is launched in 1 ms; device times contain that unless the device is held for longer."""
+
+    holds = True
+    held = 0.0
+
+    def hold(self, seconds):
+        self.held = seconds
+
+    def launch(self, step):
+        began = time.perf_counter_ns()
+        while time.perf_counter_ns() < began + 1_000_000:
+            pass
+        return super().launch(step)
+
+    def collect(self, handle):
+        waited = 0 if self.held > 0.001 else 1_000_000
+        outcome = super().collect(handle)
+        return replace(outcome, device_ns=outcome.device_ns + waited)
+
+
+def test_device_time_of_a_held_device_contains_no_launches():
+    points = [Point("decode", (100,) * 4), Point("chunk", (), ((0, 32),))]
+    made = sampling(engine=Held, points=points)
+    finish(made.rounds(1))
+    for line in made.run_log.of("visit"):
+        point = read(line["point"])
+        # A visit's samples are every other step: the decodes have grown by 2, 4 and 6, the held ones by one more.
+        assert [sample[0] for sample in line["samples"]] == [2, 4, 6]
+        for grown, device, cpu, wall in line["samples"]:
+            assert device == TRUE.step(point.to_shape(sum(point.decodes) + (grown + 1) * len(point.decodes)))
+            assert cpu is None
+            assert wall >= 1_000_000
+    assert made.timer.engine.held == 0
 
 
 def test_errors_are_relative_to_what_was_measured():

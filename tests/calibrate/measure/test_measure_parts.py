@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from calibrate.hardware.environment import first_line, processor
+from calibrate.hardware.environment import processor
 from calibrate.hardware.nvml import Nvml, said, state_reader
 from calibrate.hardware.roofline_bound import lower_bound_ns
 from calibrate.measure.points import Point
@@ -71,6 +71,20 @@ def test_a_gpus_clocks_and_power_are_read_and_nothing_is_set():
     assert all(name.startswith(("nvmlInit", "nvmlDeviceGet")) for name in library.called)
 
 
+def test_the_driver_says_its_version():
+    class Driver(Library):
+        def nvmlSystemGetDriverVersion(self, text, size):  # noqa: N802
+            assert size.value == len(text)
+            text.value = b"580.65.06"
+            return self.code
+
+    assert Nvml(0, Driver()).driver() == "580.65.06"
+    refused = Driver()
+    found = Nvml(0, refused)
+    refused.code = 3
+    assert found.driver() is None
+
+
 def test_what_a_gpu_does_not_tell_is_not_made_up():
     assert set(Nvml(0, Library(code=3)).read_state().values()) == {None}
     assert said(0) == []
@@ -85,4 +99,3 @@ def test_the_name_of_a_machine(tmp_path):
     info.write_text("processor\t: 0\nmodel name\t: A CPU of 1999\n")
     assert processor(info) == "A CPU of 1999"
     assert processor(tmp_path / "none")
-    assert first_line(tmp_path / "none") is None

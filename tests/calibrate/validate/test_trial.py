@@ -19,7 +19,7 @@ from calibrate.replay.driver import Driver
 from calibrate.replay.host_timing import HostTiming
 from calibrate.replay.live import Replayed
 from calibrate.validate.experiment import unfit
-from calibrate.validate.judge import Judgement, figures, relative, shapes, teacher_forced
+from calibrate.validate.judge import Judgement, averaged, figures, noise_of, relative, shapes, teacher_forced
 from sim.cost.forms import Roofline, Unit
 from sim.log.events import Kind
 from sim.service.clients import OpenLoop
@@ -168,30 +168,50 @@ STEADY, DRIFTING = Fitted(Drift(9, 0.01, 0.02)), Fitted(Drift(9, 0.4, 0.02))
     ("fitted", "second", "pacing", "reason"),
     [
         (STEADY, replayed(1000), "cpu", None),
-        (STEADY, replayed(1150), "cpu", "two replays of the same requests differ by 15.0%"),
+        (STEADY, replayed(1150), "cpu", "replays of the same requests differ by 14.0%"),
         (DRIFTING, replayed(1000), "cpu", "drifting"),
         (STEADY, replayed(1000), "wall", "2.00 times as long as their thread worked"),
     ],
 )
 def test_an_overloaded_host_is_told_from_a_wrong_prediction(fitted, second, pacing, reason):
-    found = unfit(fitted, replayed(1000, contention=2.0), second, pacing, 0.2)
+    found = unfit(fitted, [replayed(5000), second, replayed(1000, contention=2.0)], pacing, 0.2)
     if reason is None:
         assert found == ()
         return
     assert reason in found[0]
-    judged = Judgement({"n": 4, "median_abs": 0, "p90_abs": 0, "total": 0}, {"busy": 0.9}, {"busy": 0.15}, found, 0.2)
+    judged = Judgement({**EXACT, "n": 4}, {"busy": 0.9}, {"busy": 0.15}, found, 0.2)
     assert judged.verdict == "not measurable here"
     assert reason in judged.lines()[-1]
     assert judged.told()["reasons"] == list(found)
 
 
+EXACT = {"n": 400, "median_abs": 0.0, "p90_abs": 0.0, "total": 0.0, "groups": {}}
+
+
 def test_an_error_below_the_noise_is_not_called_better_than_it():
-    forced = {"n": 4, "median_abs": 0.0, "p90_abs": 0.0, "total": 0.0}
-    judged = Judgement(forced, {"busy": 0.001}, {"busy": -0.03}, (), 0.02)
-    assert "within the 3.0% by which two replays differ" in judged.lines()[1]
-    assert judged.allowed == 0.06
+    judged = Judgement(EXACT, {"busy": 0.001}, {"busy": 0.03}, (), 0.02)
+    assert "within the 3.0% by which replays differ" in judged.lines()[1]
+    assert judged.allowed == {"busy": 0.06, "group": 0.06}
     assert judged.verdict == "within"
-    assert Judgement(forced, {"busy": 0.07}, {"busy": -0.03}, (), 0.02).verdict == "beyond"
+    assert Judgement(EXACT, {"busy": 0.07}, {"busy": 0.03}, (), 0.02).verdict == "beyond"
+
+
+def test_busy_time_alone_does_not_pass():
+    """Busy time, latencies, the sum of all steps and that of each group: one that is wrong suffices."""
+    right = {"busy": 0.01, "ttft_mean": 0.04, "tpot_mean": -0.04, "e2e_mean": 0.0, "ttft_p99": 0.5}
+    still = dict.fromkeys(right, 0.001)
+    assert Judgement(EXACT, right, still, (), 0.03).verdict == "within"
+    for key in ("ttft_mean", "tpot_mean", "e2e_mean"):
+        found = Judgement(EXACT, {**right, key: -0.06}, still, (), 0.03)
+        assert found.exceeded == [f"{key.replace('_', ' ')} -6.0% (allowed 5.0%)"]
+        assert found.verdict == "beyond"
+    for wrong in ({"total": 0.04}, {"groups": {"chunks, few tokens": -0.021}}):
+        assert Judgement({**EXACT, **wrong}, right, still, (), 0.03).verdict == "beyond"
+
+
+def test_replays_are_compared_with_their_mean():
+    assert averaged([{"busy": 2.0}, {"busy": 4.0}]) == {"busy": 3.0}
+    assert noise_of([{"busy": 2.0}, {"busy": 4.0}]) == {"busy": pytest.approx(2 / 3)}
 
 
 def command(*words):
@@ -231,6 +251,7 @@ def test_a_real_engine_is_predicted_by_what_was_measured_between_its_steps(tmp_p
     found, about = validate(told, str(tmp_path / "config.json"), rounds=3, device="cpu")
     judged = found.judgement
     assert about["dtype"] == "float32"
-    assert found.first.log.ended == found.second.log.ended == found.simulated.ended == 60
-    assert judged.verdict == "not measurable here" or abs(judged.free["busy"]) <= judged.allowed, judged.lines()
+    assert {log.ended for log in (found.simulated, *(each.log for each in found.replays))} == {60}
+    busy = abs(judged.free["busy"]) <= judged.allowed["busy"]
+    assert judged.verdict == "not measurable here" or busy, judged.lines()
     assert (judged.verdict == "not measurable here") == bool(judged.unfit)
