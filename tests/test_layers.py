@@ -182,6 +182,52 @@ def test_no_class_of_the_kernel_has_more_than_fifteen_attributes_of_its_own():
     assert not wide
 
 
+STATE = (
+    "sequence",
+    "engine.batch",
+    "engine.counters",
+    "engine.decoding",
+    "engine.intake",
+    "engine.queue",
+    "engine.state",
+)
+
+
+def stores(module):
+    """(attribute, whether on self, function) of everything that the functions of a module assign to an attribute."""
+    return [
+        (each.attr, ast.unparse(each.value) == "self", node.name)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+    ]
+
+
+def test_a_field_of_the_engines_state_is_written_by_one_module():
+    """Its class sets it first; after that its own methods, or one other module, write it.
+
+    Not so what is measured of a batch, and not in passes of one kind, which have a state of their own.
+    """
+    classes = [
+        (node.name, f"sim.{part}", attributes(node))
+        for part in STATE
+        for node in ast.walk(tree(f"sim.{part}"))
+        if isinstance(node, ast.ClassDef)
+    ]
+    measured = {"tokens"}.union(*(names for name, _, names in classes if name == "Row"))
+    held = Counter(name for _, _, names in classes for name in names)
+    owners = {name: module for _, module, names in classes for name in names - measured if held[name] == 1}
+    writers = {name: set() for name in owners}
+    for module in PATHS:
+        if not re.match(r"sim\.(sequence|engine\.(?!apart)|service\.(replica|failure))", module):
+            continue
+        for name, own, function in stores(module):
+            if name in owners and not (own and (function == "__init__" or module != owners[name])):
+                writers[name].add(module)
+    assert not {name: sorted(found) for name, found in writers.items() if len(found) > 1}
+
+
 def test_no_module_is_longer_than_three_hundred_lines():
     lengths = {module: len(path.read_text().splitlines()) for module, path in PATHS.items()}
     assert not {module: length for module, length in lengths.items() if length > 300}

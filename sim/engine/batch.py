@@ -105,6 +105,10 @@ class Batch(Shape):
         self.growth = self.durations = NO_GROWTH
         self.row = Row(planned)
 
+    def spend(self, tokens: int) -> None:
+        """So many tokens go to decoding sequences."""
+        self.budget -= tokens
+
     def add(self, seq: Sequence, start: int, tokens: int) -> None:
         """The step computes `tokens` positions of a sequence after `start`."""
         self.work.append((seq, start, tokens))

@@ -28,14 +28,14 @@ def serve_all(state: EngineState, batch: Batch) -> bool:
     if not state.catching_up:
         if state.on_demand and pages > state.pool.free:
             return False
-        batch.budget = left
+        batch.spend(decoders.count)
         if pages:
             state.fill(pages)
         return True
     limit = state.chunk_limit()
     if not all_can_be_served(state, pages, left, limit):
         return False
-    batch.budget = left
+    batch.spend(decoders.count)
     state.fill(pages)
     for seq in state.catching_up.values():
         state.give(batch, seq, min(seq.known - seq.computed, limit, batch.budget))

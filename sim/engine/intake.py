@@ -80,9 +80,9 @@ class Intake:
         """A request arrives that its client cancelled on the way: it is only entered in the log."""
         log = self.state.log
         index = log.add(request)
-        for kind, value in ((QUEUED, 0), (CANCELLED, log.steps), (DEQUEUED, 0)):
-            log.event(now, kind, index, value)
-        log.ended += 1
+        log.event(now, QUEUED, index)
+        log.end(now, CANCELLED, index, log.steps)
+        log.event(now, DEQUEUED, index)
 
     def abort(self, seq: Sequence, now: Nanoseconds, kind: Kind) -> None:
         """The client gives up (CANCELLED) or the request times out (TIMED_OUT), unless it has ended.

@@ -111,14 +111,12 @@ class Scheduler:
             batch.served[serial] = tokens
             if seq.decoding and tokens:
                 state.fill(state.growth(seq, tokens))
-                batch.budget -= tokens
+                batch.spend(tokens)
                 continue
             if seq.decoding:
                 state.stop_decoding(seq)
             state.give(batch, seq, tokens)
-        state.catching_up = {
-            serial: seq for serial, seq in state.running.items() if not seq.decoding and (evict_late or not seq.over)
-        }
+        state.sort_out()
 
     def make_room(self, seq: Sequence, tokens: int, batch: Batch) -> bool:
         """Preempt victims until a sequence can grow by `tokens`; False if it was preempted itself."""

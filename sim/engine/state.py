@@ -177,6 +177,13 @@ class EngineState:
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)
 
+    def sort_out(self) -> None:
+        """Find those of the running sequences anew that compute and do not decode, in order of admission."""
+        late = self.config.evict_late
+        self.catching_up = {
+            serial: seq for serial, seq in self.running.items() if not seq.decoding and (late or not seq.over)
+        }
+
     def advance(self, tokens: int, steps: int) -> bool:
         """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
@@ -260,5 +267,4 @@ class EngineState:
     def end(self, seq: Sequence, now: Nanoseconds, outcome: Kind, value: int = 0) -> None:
         """A request ends."""
         seq.outcome = outcome
-        self.log.event(now, outcome, seq.index, value)
-        self.log.ended += 1
+        self.log.end(now, outcome, seq.index, value)

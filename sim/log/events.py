@@ -108,8 +108,7 @@ class StepRecords:
 
     def __init__(self) -> None:
         self.runs = bytearray()
-        self.durations = array("q")
-        self.growth = array("q")
+        self.durations, self.growth = array("q"), array("q")
 
     def run_table(self) -> Integers:
         """All runs: int64 of shape (runs, len(RUN)), a view."""
@@ -169,12 +168,16 @@ class EventLog:
         """Something happened to request `index`."""
         self.events += PACK_4(now, kind, index, value)
 
+    def end(self, now: Nanoseconds, kind: Kind, index: int, value: int = 0) -> None:
+        """Request `index` ended, by an event of this kind."""
+        self.events += PACK_4(now, kind, index, value)
+        self.ended += 1
+
     def reject(self, now: Nanoseconds, index: int, reason: str) -> None:
         """A request was rejected."""
         if reason not in self.reasons:
             self.reasons.append(reason)
-        self.event(now, REJECTED, index, self.reasons.index(reason))
-        self.ended += 1
+        self.end(now, REJECTED, index, self.reasons.index(reason))
 
     def stay(self, index: int, first: int, end: int) -> None:
         """Request `index` had a slot in each step from `first` to before `end`."""

@@ -171,9 +171,9 @@ class ApartScheduler:
     def discard(self, request: Request, now: Nanoseconds) -> None:
         """A request arrives that its client cancelled on the way: it is only entered in the log."""
         index = self.log.add(request)
-        for kind, value in ((QUEUED, 0), (CANCELLED, self.log.steps), (DEQUEUED, 0)):
-            self.log.event(now, kind, index, value)
-        self.log.ended += 1
+        self.log.event(now, QUEUED, index)
+        self.log.end(now, CANCELLED, index, self.log.steps)
+        self.log.event(now, DEQUEUED, index)
 
     def abort(self, seq: Sequence, now: Nanoseconds, kind: Kind) -> None:
         """The client gives up (CANCELLED) or the request times out (TIMED_OUT), unless it has ended."""

@@ -127,8 +127,7 @@ class ApartState:
         complete = kind is FINISHED and not seq.target.cut_short
         seq.outcome = FINISHED if complete else CANCELLED if kind is FINISHED else kind
         value = seq.target.goal + 1 - seq.request.prompt if complete else self.log.steps
-        self.log.event(now, seq.outcome, seq.index, value)
-        self.log.ended += 1
+        self.log.end(now, seq.outcome, seq.index, value)
         self.leaving.departed.append(seq)
 
     def leave(self, seq: ApartSequence, now: Nanoseconds, finished: bool) -> None:
