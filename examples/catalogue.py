@@ -33,6 +33,13 @@ POLICIES: tuple[str | dict[str, Any], ...] = (
     "mlfq",
     {"mlfq": {"preemptive": True}},
     "longest_prefix",
+    "requeue",
+    "lpm",
+    "dfs_weight",
+    "lof",
+    "prefill_hrrn",
+    "shortest_prefill_first",
+    "shuffle",
     "vtc",
     {"vtc": {"lift": False}},
     "drr",
@@ -44,6 +51,15 @@ POLICIES: tuple[str | dict[str, Any], ...] = (
     {"tenant_rate": {"rate": 12_000, "burst": 200_000}},
     {"tenant_quota": {"requests": 400}},
 )
+CACHES = {
+    "longest_prefix": "true",
+    "lpm": "true",
+    "dfs_weight": "radix",
+    "prefill_hrrn": "true",
+    "shortest_prefill_first": "true",
+}
+"""The prefix cache of the policies that look into one."""
+
 COLUMNS = (
     "policy",
     "median TTFT",
@@ -65,7 +81,7 @@ def main() -> None:
     print_head(COLUMNS)
     requests = workload.load(slotstep.load(HERE / "azure-both.yaml"))
     for policy in POLICIES:
-        cache = f"engine.prefix_cache={str(policy == 'longest_prefix').lower()}"
+        cache = f"engine.prefix_cache={CACHES.get(str(policy), 'false')}"
         scenario = slotstep.load(HERE / "azure-both.yaml", [f"policy={json.dumps(policy)}", cache])
         result = slotstep.run(scenario, workload=requests)
         print_row([called(policy), *cells(result.summary)])

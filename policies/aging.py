@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from policies.base.entry import Entry, Option
 from policies.base.option_values import duration
-from policies.base.wrapper import Wrapper
 from sim.policy.base import Order, Rank, RankedOrder
+from sim.policy.wrapper import Wrapper
 from sim.request import SECOND, Nanoseconds
 from sim.sequence import Sequence
 

@@ -12,17 +12,17 @@ A preempted request is not charged again; it returns to its tenant's queue and i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from policies.base.entry import Entry, Option
 from policies.base.option_values import whole
 from policies.base.predicted_order import OPTIONS, name_of_predictor
-from policies.base.wrapper import Forwarding, sooner
 from policies.predictors.base import Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
+from sim.policy.wrapper import Forwarding, sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -38,10 +38,9 @@ class Turn:
 class DeficitRoundRobin(Forwarding):
     """The head of the tenant whose turn it is while its deficit covers the cost, then that of the next tenant."""
 
-    counts_service = True
-
     def __init__(self, order: Callable[[], Order], quantum: int, predict: Predictor) -> None:
         """`order` makes the queue of one tenant; `quantum` is in tokens."""
+        self.listeners = (self,)
         self.new_queue = order
         self.quantum = quantum
         self.predict = predict
@@ -61,6 +60,10 @@ class DeficitRoundRobin(Forwarding):
     def inner_of(self, seq: Sequence) -> Order:
         """The queue of its tenant."""
         return self.tenant(seq).queue
+
+    def inners(self) -> Iterable[Order]:
+        """The queues of all tenants."""
+        return (tenant.queue for tenant in self.tenants.values())
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Join the tenant's queue."""

@@ -16,11 +16,12 @@ from heapq import heappop, heappush
 
 from policies.base.entry import Entry
 from policies.base.predicted_order import OPTIONS, name_of_predictor
-from policies.base.wrapper import sooner
 from policies.predictors.base import Exact, Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
+from sim.policy.listener import Listener
+from sim.policy.wrapper import sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -30,7 +31,7 @@ PARTS = 1000
 Place = tuple[Nanoseconds, int, Sequence]
 
 
-class HighestResponseRatio(Order):
+class HighestResponseRatio(Order, Listener):
     """By waited / predicted, the largest first; ties by arrival.
 
     Requests with equal predictions are always in order of arrival, so only the first of each prediction is compared.
@@ -38,7 +39,8 @@ class HighestResponseRatio(Order):
 
     def __init__(self, predict: Predictor = Exact()) -> None:  # noqa: B008
         self.predict = predict
-        self.counts_service = isinstance(predict, LearnedPredictor)
+        if isinstance(predict, LearnedPredictor):
+            self.listeners = (self,)
         self.waiting: dict[int, int] = {}  # predictions of all waiting sequences, in parts of a token
         self.queues: dict[int, list[Place]] = {}  # by prediction, heaps by arrival; some sequences may have left
 

@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 
 from policies.base.entry import Entry, Option
 from policies.base.option_values import duration
-from policies.base.wrapper import Wrapper, sooner
 from sim.policy.base import Order
+from sim.policy.wrapper import Wrapper, sooner
 from sim.request import SECOND, Nanoseconds
 from sim.sequence import Sequence
 
@@ -27,7 +27,8 @@ class MaxWait(Wrapper):
         if max_wait < 0:
             raise ValueError(f"max_wait is {max_wait} ns; expected 0 or more")
         super().__init__(inner)
-        self.counts_service |= inner.preempts
+        if inner.preempts:
+            self.listeners = (self,)
         self.running: dict[int, Sequence] = {}  # if it preempts
         self.max_wait = max_wait
         self.oldest: list[tuple[Nanoseconds, int, Sequence]] = []  # heap by arrival; some have left

@@ -21,6 +21,7 @@ from policies.base.entry import Entry, Option
 from policies.base.option_values import flag, whole
 from policies.base.predicted_order import generated
 from sim.policy.base import Order, Rank, RankedOrder
+from sim.policy.listener import Listener
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -59,13 +60,15 @@ class Levels:
         return level, quantum - tokens if level < self.levels - 1 else None
 
 
-class MultiLevelFeedback(RankedOrder):
+class MultiLevelFeedback(RankedOrder, Listener):
     """Ranked by level, ties by arrival."""
 
     def __init__(self, levels: Levels, preemptive: bool = False) -> None:
         super().__init__()
         self.levels = levels
-        self.preempts = self.counts_service = preemptive
+        self.preempts = preemptive
+        if preemptive:
+            self.listeners = (self,)
         self.running: dict[int, Sequence] = {}  # if preemptive
 
     def rank(self, seq: Sequence) -> Rank:

@@ -36,6 +36,13 @@ POLICIES = Registry(
         "mlfq": "policies.mlfq:ENTRY",
         "longest_prefix": "policies.longest_prefix:ENTRY",
         "random": "policies.random_order:ENTRY",
+        "requeue": "policies.requeue:ENTRY",
+        "lpm": "policies.lpm:ENTRY",
+        "dfs_weight": "policies.dfs_weight:ENTRY",
+        "lof": "policies.lof:ENTRY",
+        "prefill_hrrn": "policies.prefill_hrrn:ENTRY",
+        "shortest_prefill_first": "policies.shortest_prefill_first:ENTRY",
+        "shuffle": "policies.shuffle:ENTRY",
         "vtc": "policies.vtc:ENTRY",
         "drr": "policies.drr:ENTRY",
         "max_wait": "policies.max_wait:ENTRY",
@@ -124,6 +131,11 @@ def predictor(name: str, options: Mapping[str, object]) -> str | None:
 def needs_prefix_cache(name: str, options: Mapping[str, object]) -> str | None:
     """The name of the first policy, this one or one it wraps, that needs a prefix cache; None if none does."""
     return next((each for each, _ in layers(name, options) if lookup(each).needs_prefix_cache), None)
+
+
+def needs_radix_cache(name: str, options: Mapping[str, object]) -> str | None:
+    """The name of the first policy, this one or one it wraps, that needs a radix cache; None if none does."""
+    return next((each for each, _ in layers(name, options) if lookup(each).needs_radix_cache), None)
 
 
 def victim(name: str, options: Mapping[str, object] | None = None) -> Victim:

@@ -29,7 +29,8 @@ class ShortestRemaining(PredictedOrder):
     def __init__(self, predict: Predictor = Exact(), preemptive: bool = False) -> None:  # noqa: B008
         super().__init__(predict)
         self.preempts = preemptive
-        self.counts_service |= preemptive
+        if preemptive:
+            self.listeners = (self,)
         self.predicted: dict[int, float] = {}  # output tokens of all waiting and running sequences, if preemptive
 
     def rank(self, seq: Sequence) -> Rank:

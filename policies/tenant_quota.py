@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 from policies.base.entry import Entry, Option
 from policies.base.option_values import counts, duration, whole
-from policies.base.wrapper import Wrapper
 from sim.policy.base import Order
+from sim.policy.wrapper import Wrapper
 from sim.request import SECOND, Nanoseconds
 from sim.sequence import Sequence
 

@@ -16,15 +16,15 @@ requests. It is work-conserving, so it limits no tenant: for limits use `tenant_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from policies.base.entry import Entry, Option
 from policies.base.option_values import flag
 from policies.base.service_counters import ServiceCounter, Tariff
-from policies.base.wrapper import Forwarding, sooner
 from policies.predictors.base import Predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order
+from sim.policy.wrapper import Forwarding, sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -37,12 +37,11 @@ class VirtualTokenCounter(Forwarding):
            "never": counters are not lifted, and idling earns credit (the paper's "least counter first")
     """
 
-    counts_service = True
-
     def __init__(
         self, order: Callable[[], Order], tariff: Tariff, prepay: Predictor | None = None, lifts: str = "queue"
     ) -> None:
         """`order` makes the queue of one tenant."""
+        self.listeners = (self,)
         self.new_queue = order
         self.tariff = tariff
         self.prepay = prepay
@@ -61,6 +60,10 @@ class VirtualTokenCounter(Forwarding):
     def inner_of(self, seq: Sequence) -> Order:
         """The queue of its tenant."""
         return self.tenant(seq).queue
+
+    def inners(self) -> Iterable[Order]:
+        """The queues of all tenants."""
+        return (tenant.queue for tenant in self.tenants.values())
 
     def active(self, tenant: ServiceCounter) -> bool:
         """Whether the tenant is present: returning tenants are lifted to its counter, and it is not lifted."""

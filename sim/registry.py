@@ -66,10 +66,12 @@ class Registry(Mapping[str, Entry]):
 
     def reference(self, name: str) -> str:
         """Where an entry is, as `module:object`. Raises ValueError, with the nearest name, for an unknown one."""
-        if not self.knows(name):
+        if name in self.builtin or ":" in name:
+            return self.builtin.get(name, name)
+        point = installed(self.group).get(name)
+        if point is None:
             raise ValueError(f"{name!r} is unknown; {suggestion(name, self.names())}")
-        point = None if name in self.builtin or ":" in name else installed(self.group)[name]
-        return self.builtin.get(name, name) if point is None else f"{point.module}:{point.attr}".rstrip(":")
+        return f"{point.module}:{point.attr}" if point.attr else point.module
 
     def knows(self, name: str) -> bool:
         """Whether a name is built in, offered by an installed package, or has the form `module:object`."""

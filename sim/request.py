@@ -19,12 +19,14 @@ class Patience:
     cancel_tokens  it gives up once it has so many tokens
     queue_timeout  the request times out if it has not been admitted so many ns after it has joined the queue
     timeout        the request times out if it has not ended so many ns after it has joined the queue
+    ignore_eos     it waits for as many tokens as it may get, which an engine knows: no earlier end counts
     """
 
     cancel_after: Nanoseconds | None = None
     cancel_tokens: int | None = None
     queue_timeout: Nanoseconds | None = None
     timeout: Nanoseconds | None = None
+    ignore_eos: bool = False
 
     def __post_init__(self) -> None:
         for name in ("cancel_after", "cancel_tokens", "queue_timeout", "timeout"):
@@ -82,6 +84,8 @@ class Request:
     def __post_init__(self) -> None:
         if self.prompt < 1 or self.output < 1 or self.arrival < 0 or 0 != self.declared < self.output:
             raise ValueError(self.complaint())
+        if self.patience.ignore_eos and self.output < self.max_output:
+            raise ValueError(f"request {self.id}: output is {self.output}; it ignores an EOS: {self.max_output}")
         if (self.tokens is not None or self.blocks) and not self.content_fits():
             raise ValueError(f"request {self.id}: its content does not have the length of its prompt, {self.prompt}")
 

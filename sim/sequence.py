@@ -6,8 +6,8 @@ What it is to compute (Target) is fixed when it is submitted; what it holds of t
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Protocol
+from collections.abc import Hashable, Sized
+from typing import Any, Protocol
 
 from sim.log.events import FINISHED, Kind
 from sim.request import NO_LIMIT, WHOLE, Leg, Request
@@ -40,8 +40,14 @@ class Lookup(Protocol):
     @property
     def changes(self) -> int: ...
 
-    def find(self, seq: Sequence) -> list[Page]:
-        """The cached pages of the longest prefix of this sequence."""
+    def find(self, seq: Sequence) -> Sized:
+        """The cached pages of the longest prefix of this sequence, one token left to compute; changes nothing."""
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[Any, int]:
+        """(place in the cache, tokens found) of its first `most` tokens; in a radix cache that counts as a use."""
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
 
 
 class Nowhere:
@@ -54,6 +60,14 @@ class Nowhere:
     def find(self, seq: Sequence) -> list[Page]:
         """No page."""
         return []
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[None, int]:
+        """No place, no token."""
+        return None, 0
+
+    def domain(self, seq: Sequence) -> int:
+        """It shares with no other."""
+        return seq.index
 
 
 NOWHERE = Nowhere()
@@ -76,12 +90,16 @@ class Target:
     def __init__(
         self, request: Request, leg: Leg = WHOLE, overrun: int = 0, max_model_len: int = NO_LIMIT, lingers: int = 0
     ) -> None:
-        prompt, output = request.prompt, request.output
-        cancel_tokens = request.patience.cancel_tokens
-        awaited = output if cancel_tokens is None else min(output, cancel_tokens)
-        self.goal = min(prompt + awaited, max_model_len) - 1
-        self.most = min(prompt + request.max_output, max_model_len) - 1 + overrun
-        self.cut_short = self.goal < min(prompt + output, max_model_len) - 1
+        prompt = request.prompt
+        goal = end = prompt + request.output
+        most = prompt + (request.declared or request.output)
+        if request.patience.cancel_tokens is not None:
+            goal = min(goal, prompt + request.patience.cancel_tokens)
+        if most > max_model_len:
+            goal, end, most = min(goal, max_model_len), min(end, max_model_len), max_model_len
+        self.goal = goal - 1
+        self.most = most - 1 + overrun
+        self.cut_short = goal < end
         self.leaves = False
         self.lingers = lingers
         self.leg = leg
@@ -97,19 +115,31 @@ class HeldPages:
     pool      the memory, for an order that looks into the cache
     reserved  pages, under an admission rule that reserves them
     table     its pages that are in the prefix cache, and `keys` the keys of its prompt's (`sim.memory.prefix`)
+    content   its tokens (`sim.memory.content`); None: not made yet
+    node      the end of its path in the radix cache (`sim.memory.radix`)
+    in_tree   tokens found for it, or published by it (`sim.memory.radix`, `sim.memory.prefix`)
+    counted   tokens of the radix cache that count it among their hits (`sim.memory.radix`)
     """
 
-    __slots__ = ("keys", "pool", "reserved", "table")
+    __slots__ = ("content", "counted", "in_tree", "keys", "node", "pool", "reserved", "table")
 
     def __init__(self, pool: Lookup = NOWHERE) -> None:
         self.pool = pool
         self.reserved = 0
         self.table: list[Page] = []
         self.keys: list[bytes] = []
+        self.content: Any = None
+        self.node: Any = None
+        self.in_tree = self.counted = 0
 
     def hold(self, table: list[Page]) -> None:
         """Hold these pages of the prefix cache, and no others."""
         self.table = table
+
+    def lose(self) -> None:
+        """Hold nothing: the content of the memory is lost."""
+        self.reserved = self.in_tree = self.counted = 0
+        self.table, self.node = [], None
 
     def reserve(self, pages: int) -> None:
         """Hold so many reserved pages."""
@@ -216,13 +246,8 @@ class Sequence:
         self.last_step = step - 1
         self.joined = step
 
-    def join(self) -> None:
-        """From step number `joined` on it gets a token from every step."""
-        self.decoding = True
-
-    def leave(self, step: int) -> None:
+    def pause(self, step: int) -> None:
         """Step number `step` - 1 was the last in which it decoded: its progress is explicit again."""
-        self.decoding = False
         self.computed += step - self.joined
         self.known = self.computed + 1
         self.last_step = step - 1

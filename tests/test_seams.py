@@ -83,7 +83,7 @@ def applied(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     done = subprocess.run(
         run, cwd=copy, env=environment, input=json.dumps(lines), capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr[-300:]
     printed, page, columns, schema = json.loads(done.stdout)
     *outputs, table, comparison = printed
     return {

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.__main__ import machine
-from benchmarks.fidelity import closed_loop, inference_perf, operators, tenants, vllm_cpu
+from benchmarks.fidelity import closed_loop, from_shapes, inference_perf, operators, tenants, vllm_cpu
 from benchmarks.fidelity.rows import Row
 
 ROOT = Path(__file__).parent.parent.parent
@@ -61,6 +61,7 @@ def of_cpu(data: Path) -> str:
 
 
 SUITES: Mapping[str, tuple[str, Callable[[Path], str]]] = {
+    "from-shapes": (from_shapes.SUITE, lambda data: from_shapes.report(data)[0]),
     "operators": (operators.SUITE, of_operators),
     "closed-loop": (closed_loop.SUITE, of_closed_loop),
     "tenants": (tenants.SUITE, lambda data: tenants.report(data)[0]),

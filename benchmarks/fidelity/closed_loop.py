@@ -7,8 +7,8 @@ the engine has its documented defaults (8,192 tokens a step, whole prompts) and 
 measured requests is not stated: each client sends ROUNDS. The measured times to first token are not compared: they do
 not rise with the concurrency, and how they were measured is not stated.
 
-The same runs on 1, 2, 4 and 8 H100s are also predicted from shapes alone, at the stated efficiencies, without a host
-term and with one of HOST, the size that fits to vLLM's serving logs on an H100 give; none is fitted here.
+The same runs on 1, 2, 4 and 8 H100s are also predicted from shapes alone, without a host term and with the likely one
+of TensorRT-LLM. Half of these rows are the open ones that its host time and the sustained rate rest on.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import pandas as pd
 import slotstep
 from benchmarks.fidelity.rows import Row, markdown
 from calibrate.profiles.profile import named
-from sim.cost.forms import Shape
+from sim.cost.forms import StepCost
+from sim.cost.shape import Shape
 
 SUITE = "closed loop, TensorRT-LLM on H100"
 PROFILE = "h100-llama-3.1-8b-trtllm"
 FILE = "profiles/aiconfigurator/measured_llama8b.csv.gz"
 ROUNDS = 10
 SHIPPED = {"profile": PROFILE}
-HOST = "0.8ms"
 
 
 def measured(data: Path, devices: int = 1) -> pd.DataFrame:
@@ -40,8 +40,13 @@ def measured(data: Path, devices: int = 1) -> pd.DataFrame:
     return found[(found["system"] == "h100_sxm") & (found["tp_size"] == devices)].reset_index(drop=True)
 
 
-def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = SHIPPED) -> float:
-    """Mean TPOT, seconds, of clients that each send the next request when the last has ended."""
+def simulated(
+    prompt: int, output: int, clients: int, cost: Mapping[str, Any] = SHIPPED, price: StepCost | None = None
+) -> float:
+    """Mean TPOT, seconds, of clients that each send the next request when the last has ended.
+
+    `price` replaces the cost.
+    """
     request = {"prompt": prompt, "output": output}
     scenario = slotstep.parse(
         {
@@ -51,7 +56,7 @@ def simulated(prompt: int, output: int, clients: int, cost: Mapping[str, Any] = 
             "cost": cost,
         }
     )
-    return float(slotstep.run(scenario).requests["tpot_s"].mean())
+    return float(slotstep.run(scenario, price=price).requests["tpot_s"].mean())
 
 
 def decode_alone(prompt: int, output: int, clients: int) -> float:
@@ -102,9 +107,10 @@ def by_concurrency(data: Path, made: Sequence[Row]) -> pd.DataFrame:
     )
 
 
-def shape_errors(data: Path, devices: int, host: str = "0", rows: pd.DataFrame | None = None) -> list[float]:
-    """Relative errors of the rows of so many H100s, or some of them, from shapes alone."""
-    cost = {"shape": {"model": "llama-3.1-8b", "device": "h100-sxm", "tensor_parallel": devices}, "host": host}
+def shape_errors(data: Path, devices: int, host: str | None = None, rows: pd.DataFrame | None = None) -> list[float]:
+    """Relative errors of the rows of so many H100s, or some, from shapes alone; None: at the engine's host time."""
+    shape = {"model": "llama-3.1-8b", "device": "h100-sxm", "tensor_parallel": devices, "engine": "trtllm"}
+    cost = {"shape": shape} if host is None else {"shape": shape, "host": host}
     table = measured(data, devices) if rows is None else rows
     return [
         simulated(prompt, output, clients, cost) / seconds - 1 for prompt, output, clients, seconds in cases(table)
@@ -122,9 +128,9 @@ def main() -> None:
         .to_string()
     )
     print(f"mean size of the error over {len(made)} rows: {sum(abs(row.error) for row in made) / len(made):.1%}")
-    print("\nfrom shapes alone: devices, rows, mean error and its mean size without a host term, and with", HOST)
+    print("\nfrom shapes alone: devices, rows, mean error and its mean size without a host term, and with it")
     for devices in (1, 2, 4, 8):
-        without, having = shape_errors(data, devices), shape_errors(data, devices, HOST)
+        without, having = shape_errors(data, devices, "0"), shape_errors(data, devices)
         found = [f"{fmean(each):+.0%} ({fmean(map(abs, each)):.0%})" for each in (without, having)]
         print(devices, len(without), *found)
 

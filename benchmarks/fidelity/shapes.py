@@ -2,7 +2,8 @@
 
     python -m benchmarks.fidelity.shapes
 
-Steps of Llama-3.1-8B in bfloat16. Errors are of the shapes; shares of the data sheet are those of the profiles.
+Steps of Llama-3.1-8B in bfloat16, without host time, which the profiles lack. Errors are of the shapes; shares of the
+data sheet are those of the profiles.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from itertools import product
 from calibrate.hardware.devices import DEVICES
 from calibrate.models.registry import architecture
 from calibrate.profiles.analytic import from_shapes
+from calibrate.profiles.host_time import CURRENT
 from calibrate.profiles.profile import named
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 
 MODEL = "llama-3.1-8b"
 PROFILES = {
@@ -43,7 +45,8 @@ def steps() -> dict[str, list[Shape]]:
 
 def errors(profile: str, device: str) -> dict[str, list[float]]:
     """Relative errors of the shapes' step against the profile's, by kind of step."""
-    measured, made = named(profile).cost(), from_shapes(architecture(MODEL), DEVICES[device], date="now").cost()
+    measured = named(profile).cost()
+    made = from_shapes(architecture(MODEL), DEVICES[device], date="now", host=CURRENT.at(0)).cost()
     return {kind: [made.step(each) / measured.step(each) - 1 for each in these] for kind, these in steps().items()}
 
 

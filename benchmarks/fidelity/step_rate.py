@@ -18,7 +18,8 @@ import pandas as pd
 from benchmarks.fidelity.operators import RUNS, Measured, measurements
 from calibrate.arrays import Floats
 from calibrate.profiles.profile import named
-from sim.cost.forms import Curve, Shape
+from sim.cost.forms import Curve
+from sim.cost.shape import Shape
 
 SAME_S = 0.003
 """Requests that end within this time of each other ended in one step."""

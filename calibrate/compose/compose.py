@@ -16,10 +16,11 @@ import pandas as pd
 from scipy.optimize import isotonic_regression, nnls
 
 from calibrate.compose.operators import ALL_REDUCE, Operators
+from calibrate.hardware.attained import Efficiency
 from calibrate.models.architecture import Architecture, dtype_bytes
-from calibrate.profiles.analytic import Efficiency, all_reduces_ns
 from calibrate.profiles.profile import Profile, profile
-from sim.cost.forms import Shape
+from calibrate.profiles.shapes import all_reduces_ns
+from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
 Points = dict[str, list[float]]

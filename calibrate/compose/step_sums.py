@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.interpolate import PchipInterpolator
 
 from calibrate.compose.compose import Composed, knots, lines, never_falling, rounded
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
 COLUMNS = ("kind", "batch", "context_len", "chunk_prefill_tokens", "step_ms", "gemm_ms", "attn_ms", "other_ms")

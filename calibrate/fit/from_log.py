@@ -12,8 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
+from calibrate.arrays import Floats
+from calibrate.fit.from_steps import percentiles
 from calibrate.fit.identifiability import Identified, identify
 from calibrate.fit.initial import initial_estimate
 from calibrate.fit.log_intervals import bootstrap
@@ -37,6 +40,7 @@ class LogFit:
     left_out    terms that were tried and left at 0: they do not lower the errors clearly
     intervals   5th and 95th percentile of each fitted term, ns, over bootstrap samples of blocks of requests and the
                 noise from run to run as far as it is known
+    covariance  of the fitted terms over these samples, ns^2, shape (free, free)
     noise       by how much runs of one setting differ
     identified  which of the fitted terms the runs determine
     errors      `calibrate.fit.measured_run.compared` of every run with the columns `run` and `part`: "fitted" for the
@@ -50,6 +54,7 @@ class LogFit:
     free: tuple[str, ...]
     left_out: tuple[str, ...]
     intervals: dict[str, tuple[float, float]]
+    covariance: Floats
     noise: Noise
     identified: Identified
     errors: pd.DataFrame
@@ -114,14 +119,26 @@ def fit(
     cost, away = priced(form, terms), round(terms[DELAY])
     identified = identify(problem.free, slope, problem.ratios(point))
     again = noise(runs, first)
-    intervals = bootstrap(problem, point, slope, again, draws, seed)
+    samples = bootstrap(problem, point, slope, again, draws, seed)
     spent = time.process_time() - begun
     progress("predicting the held-out runs")
     errors = [run_errors(run, "fitted", cost, away, size) for run, size in zip(runs, problem.sizes, strict=True)]
     errors += [run_errors(run, "held out", cost, away, 0) for run in held_out]
     left_out = tuple(name for name in further if name not in problem.free)
     told = pd.concat(errors, ignore_index=True)
-    return LogFit(cost, away, problem.free, left_out, intervals, again, identified, told, tuple(losses), spent)
+    return LogFit(
+        cost,
+        away,
+        problem.free,
+        left_out,
+        percentiles(problem.free, samples),
+        np.atleast_2d(np.cov(samples, rowvar=False)),
+        again,
+        identified,
+        told,
+        tuple(losses),
+        spent,
+    )
 
 
 def free_terms(runs: Sequence[MeasuredRun], free: Sequence[str], form: Curve) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ collection) weighs little: the fit tends to undisturbed steps, and noise of sigm
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -35,6 +36,8 @@ class StepFit:
     """A cost fitted to steps, and its uncertainty.
 
     intervals   5th and 95th percentile of each coefficient over block-bootstrap samples, ns
+    covariance  of the coefficients over these samples, ns^2, shape (terms, terms), in the order of `intervals`, times
+                blocks / (blocks - terms): the fit has followed the blocks with so many coefficients
     identified  which of the coefficients the steps determine
     errors      predicted over measured duration, less 1, of each step used, shape (steps,)
     held_out    the same of the steps held out; empty: none were
@@ -42,6 +45,7 @@ class StepFit:
 
     cost: Cost
     intervals: dict[str, tuple[float, float]]
+    covariance: Floats
     identified: Identified
     errors: Floats
     held_out: Floats
@@ -80,9 +84,11 @@ def fit(
     problem = FORMS[form](used)
     crossing = problem.crossing()
     cost = problem.cost(crossing)
+    samples = bootstrap(problem, crossing, draws, seed)
     return StepFit(
         cost,
-        bootstrap(problem, crossing, draws, seed),
+        percentiles(problem.terms, samples),
+        np.cov(samples, rowvar=False) * BLOCKS / (BLOCKS - len(problem.terms)),
         identify(problem.terms, problem.sensitivity(crossing), errors(cost, used)),
         errors(cost, used),
         errors(cost, rest),
@@ -132,15 +138,18 @@ class Problem(ABC):
     def solve(self, crossing: float, times: Floats | None = None) -> tuple[Floats, float]:
         """The best coefficients of `linear`, and the sum of their squared relative residuals.
 
-        `times` is how often each step counts (a bootstrap sample); once if not given.
+        `times` is how often each step counts (a bootstrap sample); once if not given. The coefficient of a column of
+        zeros is 0.
         """
         design = self.design(crossing)
         often = np.ones(len(design)) if times is None else np.sqrt(times)
         rows = design * (often / self.measured)[:, None]
-        length = np.maximum(np.sqrt((rows**2).sum(axis=0)), np.finfo(np.float64).tiny)
+        length = np.sqrt((rows**2).sum(axis=0))
+        seen = length > 0
+        length = np.where(seen, length, 1.0)
         gram, aim = (rows / length).T @ (rows / length), (rows / length).T @ often
         root = np.linalg.cholesky(gram + 1e-12 * np.eye(len(self.linear)))
-        found = nnls(root.T, np.linalg.solve(root, aim))[0] / length
+        found = np.where(seen, nnls(root.T, np.linalg.solve(root, aim))[0] / length, 0.0)
         return found, float(((rows @ found - often) ** 2).sum())
 
     def coefficients(self, crossing: float, times: Floats | None = None) -> dict[str, float]:
@@ -237,8 +246,8 @@ FORMS: dict[str, type[Problem]] = {"roofline": AsRoofline, "affine": AsSum}
 """What a step can be fitted as, by the names of costs in a scenario."""
 
 
-def bootstrap(problem: Problem, crossing: float, draws: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Intervals of the coefficients over samples of blocks of steps; each searches its crossing near the best."""
+def bootstrap(problem: Problem, crossing: float, draws: int, seed: int) -> Floats:
+    """Coefficients over samples of blocks of steps, shape (draws, terms); the crossing is searched near the best."""
     lot = np.random.default_rng(seed)
     block = np.arange(len(problem.measured)) * BLOCKS // len(problem.measured)
     costs = []
@@ -246,5 +255,10 @@ def bootstrap(problem: Problem, crossing: float, draws: int, seed: int) -> dict[
         times = np.bincount(lot.integers(0, BLOCKS, BLOCKS), minlength=BLOCKS)[block].astype(np.float64)
         near = problem.near(crossing)
         costs.append(problem.cost(min(near, key=lambda point: problem.solve(point, times)[1]), times))
-    spread = {name: np.percentile([getattr(cost, name) for cost in costs], (5, 95)) for name in problem.terms}
-    return {name: (float(low), float(high)) for name, (low, high) in spread.items()}
+    return np.array([[getattr(cost, name) for name in problem.terms] for cost in costs])
+
+
+def percentiles(terms: Sequence[str], samples: Floats) -> dict[str, tuple[float, float]]:
+    """5th and 95th percentile of each term over samples, shape (draws, terms)."""
+    low, high = np.percentile(samples, (5, 95), axis=0).tolist()
+    return dict(zip(terms, zip(low, high, strict=True), strict=True))

@@ -15,9 +15,11 @@ import numpy as np
 import pandas as pd
 
 from calibrate.arrays import Floats
+from calibrate.hardware.attained import Efficiency
 from calibrate.hardware.devices import Device
 from calibrate.models.architecture import Architecture
-from calibrate.profiles.analytic import Efficiency, roofline
+from calibrate.profiles.analytic import roofline
+from calibrate.profiles.shapes import shapes
 from sim.cost.forms import Curve, Roofline
 from sim.request import SECOND
 
@@ -25,6 +27,8 @@ PAIR = 5e-5
 """Work of one attention pair over that of one token's matrix products: 1 / (6 x width) for a width of about 4000."""
 SLOWEST = {"weight_pass": 0.5, "per_context_token": 0.5, "per_token": 0.4}
 """Least shares of the data sheet, of bandwidth and of the rate of matrix products."""
+OF_KERNELS = ("per_mixed_context_token", "per_tail_token", "unsplit")
+"""Terms that follow from how the device's attention kernels divide their work; they are kept, not fitted."""
 NEAR = 0.03
 """A term within this relative distance of a bound was held there: a search ends a little before it."""
 
@@ -51,6 +55,7 @@ def initial_estimate(runs: Sequence[pd.DataFrame]) -> Roofline:
         per_sequence=1e-3 * base,
         per_context_token=0.5 * slower / max(tokens, 1.0),
         per_chunk=0.1 * base,
+        prompt_launches=base,
         per_chunk_work=PAIR * 0.7 * first / prompt,
     )
 
@@ -101,15 +106,12 @@ def prior(model: Architecture, device: Device, dtype: str | None = None, tensor_
     """
     if model.window:
         raise ValueError(f"{model.name} has layers with a window: what it reads depends on the contexts")
-    sheet = roofline(
-        model,
-        device,
-        dtype=dtype,
-        efficiency=Efficiency(weights=1.0, cache=1.0, arithmetic=1.0),
-        tensor_parallel=tensor_parallel,
+    perfect = Efficiency(weights=1.0, cache=1.0, arithmetic=1.0)
+    sheet, likely = (
+        roofline(shapes(model, device, dtype=dtype, efficiency=given, tensor_parallel=tensor_parallel))
+        for given in (perfect, None)
     )
-    likely = roofline(model, device, dtype=dtype, tensor_parallel=tensor_parallel)
     bounded = [term for term in SLOWEST if not (model.experts and term == "per_token")]
     within = {term: (getattr(sheet, term), getattr(sheet, term) / SLOWEST[term]) for term in bounded}
-    core = {term: getattr(likely, term) for term in SLOWEST}
-    return Prior(Roofline(graph_sizes=(), **core), within)
+    known = {term: getattr(likely, term) for term in (*SLOWEST, *OF_KERNELS)}
+    return Prior(Roofline(graph_sizes=(), **known), within)

@@ -13,10 +13,8 @@ BLOCKS = 20
 """Consecutive parts of a run's requests that the bootstrap draws from: neighbouring requests are alike."""
 
 
-def bootstrap(
-    problem: Problem, point: Floats, slope: Floats, again: Noise, draws: int, seed: int
-) -> dict[str, tuple[float, float]]:
-    """5th and 95th percentile of each free term over samples of blocks of consecutive requests, ns.
+def bootstrap(problem: Problem, point: Floats, slope: Floats, again: Noise, draws: int, seed: int) -> Floats:
+    """Each free term over samples of blocks of consecutive requests, ns, shape (draws, free terms).
 
     The same blocks are drawn of the measured and the predicted requests, and besides the noise from run to run
     (`calibrate.fit.repeats`). Each sample moves the solution by one Gauss-Newton step, within the terms' bounds.
@@ -39,9 +37,6 @@ def bootstrap(
             parts.append(log_ratios(weight, found[rows], said[rows]) - weight * SHARES * moved_by)
         there = point - answer @ (np.concatenate([*parts, PULL * point]) - here)
         moved.append(np.clip(there, problem.low, problem.high) - point)
-    spread = np.percentile(np.array(moved), (5, 95), axis=0)
     terms = problem.terms(point)
-    return {
-        name: tuple(float(terms[name] * np.exp(bound)) for bound in spread[:, place])  # type: ignore[misc]
-        for place, name in enumerate(problem.free)
-    }
+    samples: Floats = np.array([terms[name] for name in problem.free]) * np.exp(np.array(moved))
+    return samples

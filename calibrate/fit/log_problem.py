@@ -22,7 +22,8 @@ CORE = ("host", "weight_pass", "per_token", "per_context_token")
 FURTHER = ("per_sequence", "per_chunk_work", "per_chunk")
 AFFINE = {"base": "weight_pass", "per_prefill_token": "per_token"}
 """Terms of an affine cost that a roofline lacks, each with the roofline's term of the same order of magnitude."""
-TERMS = (*CORE, *FURTHER, *AFFINE)
+LAUNCHES = "prompt_launches"
+TERMS = (*CORE, *FURTHER, LAUNCHES, *AFFINE)
 DELAY = "delay"
 WEIGHTS = {"ttft_s": 0.5, "tpot_s": 0.5, "e2e_s": 1.0}
 """TTFT depends on single steps and is the noisiest; TPOT repeats most of E2E."""

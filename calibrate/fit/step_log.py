@@ -21,7 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibrate.arrays import Floats
-from sim.cost.forms import Affine, Roofline, Shape
+from sim.cost.forms import Affine, Roofline
+from sim.cost.shape import Shape
 from sim.log.events import EventLog
 
 COLUMNS = ("decodes", "context", "chunks", "chunk_tokens", "chunk_work", "duration_ns")

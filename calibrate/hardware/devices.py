@@ -1,4 +1,6 @@
-"""Devices as their vendors' data sheets state them: memory, its bandwidth, arithmetic rates, links. Nothing measured.
+"""Devices as their vendors' data sheets state them: memory, its bandwidth, rates, links, multiprocessors.
+
+Nothing is measured: shares of these numbers that engines attain are in `calibrate.hardware.attained`.
 
 Rates are of dense matrix products with tensor cores, accumulating in 32 bits, without sparsity (where a data sheet
 states only rates with sparsity, half of them); links are one direction of one device to the others. Memory is the
@@ -24,8 +26,8 @@ TFLOP = 1e12
 class Device:
     """memory in bytes; bandwidth and link in bytes/s; rate in FLOP/s at 16 bits, rate8 at 8 bits, rate32 at 32 bits.
 
-    A rate or link that is 0 is not known. `source` names the data sheet. Raises ValueError for a number that is
-    missing or below 0.
+    multiprocessors: each runs one block of an attention kernel at a time, or two. What is 0 is not known. `source`
+    names the data sheet. Raises ValueError for a number that is missing or below 0.
     """
 
     name: str
@@ -35,13 +37,14 @@ class Device:
     rate8: float = 0.0
     rate32: float = 0.0
     link: float = 0.0
+    multiprocessors: float = 0.0
     source: str = "numbers given by the user"
 
     def __post_init__(self) -> None:
         for key in ("memory", "bandwidth", "rate"):
             if getattr(self, key) <= 0:
                 raise ValueError(f"device {self.name}: {key} is {getattr(self, key):g}; expected a number above 0")
-        for key in ("rate8", "rate32", "link"):
+        for key in ("rate8", "rate32", "link", "multiprocessors"):
             if getattr(self, key) < 0:
                 raise ValueError(f"device {self.name}: {key} is {getattr(self, key):g}; expected 0 or more")
 
@@ -61,38 +64,47 @@ class Device:
 DEVICES: Mapping[str, Device] = {
     device.name: device
     for device in (
-        Device("a10", 24 * GIB, 0.6 * TB, 125 * TFLOP, 250 * TFLOP, 31.2 * TFLOP, 32 * GB, "NVIDIA A10 data sheet"),
         Device(
-            "a100-sxm-40gb", 40 * GIB, 1.555 * TB, 312 * TFLOP, 624 * TFLOP, 19.5 * TFLOP, 300 * GB,
+            "a10", 24 * GIB, 0.6 * TB, 125 * TFLOP, 250 * TFLOP, 31.2 * TFLOP, 32 * GB, 72, "NVIDIA A10 data sheet"
+        ),
+        Device(
+            "a100-sxm-40gb", 40 * GIB, 1.555 * TB, 312 * TFLOP, 624 * TFLOP, 19.5 * TFLOP, 300 * GB, 108,
             "NVIDIA A100 data sheet",
         ),
         Device(
-            "a100-sxm-80gb", 80 * GIB, 2.039 * TB, 312 * TFLOP, 624 * TFLOP, 19.5 * TFLOP, 300 * GB,
+            "a100-sxm-80gb", 80 * GIB, 2.039 * TB, 312 * TFLOP, 624 * TFLOP, 19.5 * TFLOP, 300 * GB, 108,
             "NVIDIA A100 data sheet",
         ),
-        Device("b200", 180 * GIB, 8.0 * TB, 2250 * TFLOP, 4500 * TFLOP, 0, 900 * GB, "NVIDIA DGX B200 data sheet"),
         Device(
-            "h100-pcie", 80 * GIB, 2.0 * TB, 756 * TFLOP, 1513 * TFLOP, 51 * TFLOP, 64 * GB, "NVIDIA H100 data sheet"
+            "b200", 180 * GIB, 8.0 * TB, 2250 * TFLOP, 4500 * TFLOP, 0, 900 * GB, 148, "NVIDIA DGX B200 data sheet"
         ),
         Device(
-            "h100-sxm", 80 * GIB, 3.35 * TB, 989 * TFLOP, 1979 * TFLOP, 67 * TFLOP, 450 * GB, "NVIDIA H100 data sheet"
+            "h100-pcie", 80 * GIB, 2.0 * TB, 756 * TFLOP, 1513 * TFLOP, 51 * TFLOP, 64 * GB, 114,
+            "NVIDIA H100 data sheet",
         ),
         Device(
-            "h200-sxm", 141 * GIB, 4.8 * TB, 989 * TFLOP, 1979 * TFLOP, 67 * TFLOP, 450 * GB, "NVIDIA H200 data sheet"
-        ),
-        Device("l4", 24 * GIB, 0.3 * TB, 121 * TFLOP, 242 * TFLOP, 30.3 * TFLOP, 32 * GB, "NVIDIA L4 data sheet"),
-        Device(
-            "l40s", 48 * GIB, 0.864 * TB, 362 * TFLOP, 733 * TFLOP, 91.6 * TFLOP, 32 * GB, "NVIDIA L40S data sheet"
+            "h100-sxm", 80 * GIB, 3.35 * TB, 989 * TFLOP, 1979 * TFLOP, 67 * TFLOP, 450 * GB, 132,
+            "NVIDIA H100 data sheet",
         ),
         Device(
-            "mi300x", 192 * GIB, 5.3 * TB, 1307 * TFLOP, 2615 * TFLOP, 163 * TFLOP, 448 * GB, "AMD MI300X data sheet"
+            "h200-sxm", 141 * GIB, 4.8 * TB, 989 * TFLOP, 1979 * TFLOP, 67 * TFLOP, 450 * GB, 132,
+            "NVIDIA H200 data sheet",
+        ),
+        Device("l4", 24 * GIB, 0.3 * TB, 121 * TFLOP, 242 * TFLOP, 30.3 * TFLOP, 32 * GB, 58, "NVIDIA L4 data sheet"),
+        Device(
+            "l40s", 48 * GIB, 0.864 * TB, 362 * TFLOP, 733 * TFLOP, 91.6 * TFLOP, 32 * GB, 142,
+            "NVIDIA L40S data sheet",
         ),
         Device(
-            "rtx-4090", 24 * GIB, 1.008 * TB, 165.2 * TFLOP, 330.3 * TFLOP, 82.6 * TFLOP, 32 * GB,
+            "mi300x", 192 * GIB, 5.3 * TB, 1307 * TFLOP, 2615 * TFLOP, 163 * TFLOP, 448 * GB, 304,
+            "AMD MI300X data sheet",
+        ),
+        Device(
+            "rtx-4090", 24 * GIB, 1.008 * TB, 165.2 * TFLOP, 330.3 * TFLOP, 82.6 * TFLOP, 32 * GB, 128,
             "NVIDIA Ada GPU architecture white paper",
         ),
         Device(
-            "rtx-pro-6000", 96 * GIB, 1.792 * TB, 503.8 * TFLOP, 1007.6 * TFLOP, 126 * TFLOP, 64 * GB,
+            "rtx-pro-6000", 96 * GIB, 1.792 * TB, 503.8 * TFLOP, 1007.6 * TFLOP, 126 * TFLOP, 64 * GB, 188,
             "NVIDIA RTX Blackwell PRO GPU architecture white paper",
         ),
     )

@@ -63,11 +63,13 @@ def capacity(
     slots: int = 256,
     graphs: float = 0.0,
     other: float = OTHER,
+    weights: float | None = None,
 ) -> MemoryPlan:
     """The plan for `memory` bytes of each of the devices that share a model.
 
     An engine measures its activations; here they are counted: what one block holds at once of the tokens of a step,
-    and the logits of the sequences. `graphs` and `other` are in bytes. Raises ValueError, with the numbers, for a
+    and the logits of the sequences. `graphs` and `other` are in bytes, and so is `weights` on each device; None: the
+    model's parameters in `dtype`. Raises ValueError, with the numbers, for a
     model that leaves no room for one page, for heads that the devices cannot share, and for a utilization outside
     (0, 1].
     """
@@ -77,7 +79,9 @@ def capacity(
     cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
     size = dtype_bytes(dtype)
     limit = memory * utilization
-    weights = model.parameters * size / tensor_parallel
+    named = model.name if weights is not None else f"{model.name} in {dtype}"
+    if weights is None:
+        weights = model.parameters * size / tensor_parallel
     block = 2 * model.hidden + 3 * widest(model) / tensor_parallel
     activations = (
         token_budget * block * dtype_bytes(model.activation_dtype(dtype))
@@ -88,16 +92,12 @@ def capacity(
     if not plan.pages:
         needed = (plan.planned + page_bytes) / GIB
         raise ValueError(
-            f"{model.name} in {dtype} does not fit: it needs {needed:.1f} GiB on each of {tensor_parallel} devices "
+            f"{named} does not fit: it needs {needed:.1f} GiB on each of {tensor_parallel} devices "
             f"({weights / GIB:.1f} of weights), and {utilization:.0%} of {memory / GIB:.1f} GiB are "
-            f"{limit / GIB:.1f}{hint(model, limit, size)}"
+            f"{limit / GIB:.1f}; the weights alone take at least {ceil(weights * tensor_parallel / limit)} such "
+            "devices"
         )
     return plan
-
-
-def hint(model: Architecture, limit: float, size: int) -> str:
-    """The number of devices that the weights alone need, for a message."""
-    return f"; the weights alone take at least {ceil(model.parameters * size / limit)} such devices"
 
 
 def widest(model: Architecture) -> float:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 
 Kind = Literal["decode", "chunk", "mixed", "uneven", "ragged"]
 

@@ -159,6 +159,13 @@ class Architecture:
         return self.layers_parameters(self.experts_per_token)
 
     @property
+    def activated(self) -> float:
+        """Numbers between gate, up and down that a token has in a layer, on average over the layers."""
+        sparse = self.layers - self.dense_layers if self.experts else 0
+        routed = self.expert_width * self.experts_per_token + self.shared_width
+        return (sparse * routed + (self.layers - sparse) * self.intermediate) / self.layers
+
+    @property
     def head(self) -> int:
         """Parameters that each sequence is multiplied with once a step: the output head."""
         return self.vocabulary * self.hidden

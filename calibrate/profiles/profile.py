@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from calibrate.profiles.forms import curve
-from calibrate.profiles.schema import FORMAT, KEYS, check, digest, known_keys
+from calibrate.profiles.schema import FORMAT, KEYS, OPTIONAL, check, digest, known_keys
 from sim.cost.forms import Curve
 
 
@@ -71,7 +71,7 @@ def profile(curve: Mapping[str, Mapping[str, Any]], *, name: str = "profile", **
     """
     stated = {"format": FORMAT, **about, "curve": curve}
     known_keys(stated, KEYS)
-    return Profile(name, {key: yaml_value(stated.get(key)) for key in KEYS if key in stated or key != "details"})
+    return Profile(name, {key: yaml_value(stated.get(key)) for key in KEYS if key in stated or key not in OPTIONAL})
 
 
 def read(path: str | Path) -> Profile:

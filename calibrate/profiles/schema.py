@@ -11,9 +11,12 @@ from math import isfinite
 from typing import Any
 
 from calibrate.profiles.forms import FORMS, curve
+from calibrate.uncertainty.model import UNCERTAINTY, from_mapping
 from sim.accounting.extrapolation import BOUNDS
 from sim.cost.forms import Curve
-from sim.cost.table import Knots, Lines
+from sim.cost.knots import Knots
+from sim.cost.surface import Surface
+from sim.cost.table import Lines
 
 FORMAT = 1
 KEYS = {
@@ -35,7 +38,9 @@ KEYS = {
     "range": f"the largest measured values of {', '.join(BOUNDS)}; a step beyond one of them is an extrapolation",
     "curve": f"one of {', '.join(FORMS)}, with its coefficients in nanoseconds",
     "details": "whatever else its maker has to say: confidence intervals, bandwidths, held-out errors",
+    "uncertainty": "how wrong the curve may be, by the keys of docs/uncertainty.md",
 }
+OPTIONAL = ("details", "uncertainty")
 STATED = (
     "format",
     "device",
@@ -48,7 +53,7 @@ STATED = (
     "curve",
     "not_included",
 )
-MAPPINGS = ("software", "model", "residuals", "range", "details")
+MAPPINGS = ("software", "model", "residuals", "range", *OPTIONAL)
 
 
 def check(content: Any) -> None:
@@ -57,7 +62,7 @@ def check(content: Any) -> None:
         raise ValueError(f"found {brief(content)}; expected a mapping with keys such as device and curve")
     known_keys(content, KEYS)
     for key in KEYS:
-        if key not in content and key != "details":
+        if key not in content and key not in OPTIONAL:
             raise ValueError(f"{key}: missing; expected {KEYS[key]}, or null if that is not known")
     if content["format"] != FORMAT:
         raise ValueError(f"format: found {brief(content['format'])}; expected {FORMAT}")
@@ -87,14 +92,30 @@ def check(content: Any) -> None:
         raise ValueError(f"curve: found {brief(kinds)}; expected {KEYS['curve']}")
     ((kind, coefficients),) = kinds.items()
     try:
-        curve(kind, coefficients)
+        made = curve(kind, coefficients)
     except ValueError as error:
         raise ValueError(f"curve.{error}") from None
+    if content.get("uncertainty") is not None:
+        check_uncertainty(content["uncertainty"], made)
     for key in MAPPINGS:
         try:
             digest(content.get(key))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{key}: {error}; expected text, finite numbers, lists and mappings") from None
+
+
+def check_uncertainty(found: Mapping[str, Any], of: Curve) -> None:
+    """Raise ValueError, one line that begins with the key, unless `found` is an uncertainty of this curve."""
+    known_keys(found, UNCERTAINTY, "uncertainty.")
+    if not isinstance(found.get("source"), str):
+        raise ValueError("uncertainty.source: missing; expected text: what its numbers come from")
+    try:
+        stated = from_mapping(found)
+    except ValueError as error:
+        raise ValueError(f"uncertainty.{error}") from None
+    for name in stated.terms:
+        if not isinstance(getattr(of, name, None), int | float):
+            raise ValueError(f"uncertainty.terms: found {name}; expected coefficients of the curve that are numbers")
 
 
 def known_keys(found: Iterable[Any], known: Iterable[str], prefix: str = "") -> None:
@@ -139,6 +160,8 @@ def yaml_coefficient(value: Any) -> Any:
         return {"at": list(value.at), "ns": list(value.y)}
     if isinstance(value, Lines):
         return {**yaml_coefficient(value.base), "per_position": list(value.per_position.y)}
+    if isinstance(value, Surface):
+        return {"at": list(value.at), "along": list(value.along), "ns": [list(row) for row in value.ns]}
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from calibrate.arrays import Floats
 from sim.accounting.latencies import describe, request_latencies
+from sim.accounting.ledger import decoding
 from sim.accounting.requests import RequestRecords
-from sim.cost.forms import Shape, StepCost
+from sim.cost.forms import StepCost
+from sim.cost.shape import Shape
 from sim.log.events import EventLog
 
 METRICS = ("ttft", "tpot", "e2e")
@@ -60,10 +62,13 @@ def shapes(log: EventLog) -> list[Shape]:
             shape.longest = max(shape.longest, start)
         else:
             shape.add_chunk(start, count)
+    still = log.still()
     for index, first, end in log.stint_table().tolist():
         begins = reached[index][bisect_left(reached[index], (first, 0)) - 1][1]
-        for step in range(first, end):
-            made[step].longest = max(made[step].longest, begins + step - first)
+        for begun, stop in decoding(first, end, still):
+            for step in range(begun, stop):
+                made[step].longest = max(made[step].longest, begins)
+                begins += 1
     return made
 
 

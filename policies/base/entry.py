@@ -69,10 +69,12 @@ class Entry(Choice[Order]):
     predictor  called with all options by keyword; returns the name of the predictor of output lengths that the
                policy itself uses, or None
     needs_prefix_cache  the order looks up the prefix cache
+    needs_radix_cache   the prefix cache must be a radix cache
     wraps_preemptive    the policy may wrap a preemptive order: a preempted sequence then stays behind the one that
                         took its slot
     """
 
     predictor: Callable[..., str | None] = nothing_predicted
     needs_prefix_cache: bool = False
+    needs_radix_cache: bool = False
     wraps_preemptive: bool = False

@@ -13,10 +13,10 @@ learns does so separately in each queue, from the queue's first use.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from policies.base.wrapper import Wrapper, sooner
 from sim.policy.base import Order
+from sim.policy.wrapper import Wrapper, sooner
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -27,13 +27,17 @@ class LimitingWrapper(Wrapper):
     def __init__(self, order: Callable[[], Order]) -> None:
         """`order` makes the wrapped order, and the queues of held requests."""
         super().__init__(order())
-        self.counts_service = True
+        self.listeners = (self,)
         self.new_queue = order
         self.queues: dict[str, Order] = {}  # of held requests, by group
         self.held: dict[int, Sequence] = {}
         self.returned: dict[str, Sequence] = {}  # by group, the request that has rejoined the wrapped order
         self.queued: dict[int, Sequence] = {}  # requests that have been in the queue of their group
         self.running: dict[str, dict[int, Sequence]] = {}  # by group
+
+    def inners(self) -> Iterable[Order]:
+        """The wrapped order and the queues of held requests."""
+        return self.inner, *self.queues.values()
 
     @abstractmethod
     def may_go(self, seq: Sequence, now: Nanoseconds) -> bool:
@@ -149,4 +153,5 @@ class LimitingWrapper(Wrapper):
         self.queued.pop(seq.index, None)
         super().left(seq, step)
         for queue in self.queues.values():
-            queue.left(seq, step)
+            for listener in queue.listeners:
+                listener.left(seq, step)

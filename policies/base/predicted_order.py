@@ -7,18 +7,20 @@ from policies.predictors.base import Exact, Predictor
 from policies.predictors.learned import LearnedPredictor
 from policies.predictors.registry import predictor
 from sim.policy.base import RankedOrder
+from sim.policy.listener import Listener
 from sim.sequence import Sequence
 
 OPTIONS = {"predict": Option("exact"), "error": Option(0)}
 
 
-class PredictedOrder(RankedOrder):
+class PredictedOrder(RankedOrder, Listener):
     """A ranked order with a predictor of output lengths; a predictor that learns is notified of every end."""
 
     def __init__(self, predict: Predictor = Exact()) -> None:  # noqa: B008
         super().__init__()
         self.predict = predict
-        self.counts_service = isinstance(predict, LearnedPredictor)
+        if isinstance(predict, LearnedPredictor):
+            self.listeners = (self,)
 
     def remaining(self, seq: Sequence) -> float:
         """Predicted remaining tokens; below 0 once the sequence has generated more than predicted."""

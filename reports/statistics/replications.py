@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from reports.statistics.intervals import CONFIDENCE, Estimate, mean, pooled_percentile, quantile
 from reports.statistics.paired import Difference, difference
 from reports.statistics.warmup import Cut, mser5
+from reports.text.metric_comparison import Kind, over_seeds
 
 Floats = NDArray[np.float64]
 
@@ -53,14 +54,15 @@ class Replication:
 class ReplicationMetric:
     """A metric of replications: `key` in JSON, `name` in tables, and the latency and statistic it is computed from.
 
-    `latency` is None for a metric of the whole run.
+    `latency` is None for a metric of the whole run. `unit` is that of a rate or a count.
     """
 
     key: str
     name: str
-    kind: Literal["time", "share", "rate"]
+    kind: Kind
     latency: str | None = None
     statistic: Literal["mean", "p99"] = "mean"
+    unit: str = ""
 
     def of_run(self, run: Replication, warm: bool = False) -> float:
         """Its value in one run, NaN if there is none. A mean is over the requests with a finite latency."""
@@ -87,25 +89,40 @@ class ReplicationMetric:
         return mean(values, confidence) if values else None
 
 
-METRICS = (
-    *(
-        ReplicationMetric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
-        for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
-        for statistic in ("mean", "p99")
-    ),
-    ReplicationMetric("occupancy", "occupancy", "share"),
-    ReplicationMetric("output_tokens_per_s", "output rate", "rate"),
-    ReplicationMetric("attainment", "attainment", "share"),
+OF_LATENCIES = tuple(
+    ReplicationMetric(f"{key}_{statistic}", f"{statistic} {name}", "time", key, statistic)
+    for key, name in (("wait_s", "wait"), ("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
+    for statistic in ("mean", "p99")
 )
+
+
+@cache
+def metrics_of_the_run(more: tuple[str, ...] = ()) -> Mapping[str, ReplicationMetric]:
+    """The compared metrics of a whole run by their path in a summary; `more` names those that a scenario adds."""
+    found = {}
+    for path, metric in over_seeds(more).items():
+        *section, key = path.split(".")
+        key = key if section == ["rates"] else path.replace(".", "_")
+        found[path] = ReplicationMetric(key, metric.subject, metric.kind, unit=metric.unit)
+    return found
 
 
 @dataclass(frozen=True)
 class Replications:
-    """Runs by policy, in order of `seeds`; the other policies are compared with the first one."""
+    """Runs by policy, in order of `seeds`; the other policies are compared with the first one.
+
+    `more` names the metrics that the scenario adds to the built-in ones.
+    """
 
     seeds: tuple[int, ...]
     runs: Mapping[str, Sequence[Replication]]
     confidence: float = field(default=CONFIDENCE)
+    more: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[ReplicationMetric, ...]:
+        """The metrics of the table: latencies, then those of the whole run."""
+        return (*OF_LATENCIES, *metrics_of_the_run(self.more).values())
 
     def unstable(self, policy: str) -> int:
         """The number of a policy's runs in which the queue grows."""

@@ -22,12 +22,15 @@ NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E"}
 
 
 def labels(runs: Sequence[Summary]) -> list[str]:
-    """A distinct name for each run: its policy, with the scenario or else its number added if policies repeat.
+    """A distinct name for each run: its policy; its engine where each run has another preset; or longer ones.
 
-    Raises ValueError without runs.
+    If policies repeat, the scenario or else the number of the run is added. Raises ValueError without runs.
     """
     if not runs:
         raise ValueError("nothing to compare: no runs")
+    presets = [printable(run.get("preset") or "") for run in runs]
+    if len(runs) > 1 and all(presets) and len(set(presets)) == len(presets):
+        return presets
     policies = [printable(run["policy"]) for run in runs]
     longer = [f"{policy}, {printable(run['scenario'])}" for policy, run in zip(policies, runs, strict=True)]
     numbered = [f"{policy} ({place})" for place, policy in enumerate(policies, start=1)]

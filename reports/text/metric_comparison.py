@@ -155,8 +155,20 @@ def engine_metrics(runs: Sequence[Summary]) -> list[Metric]:
     """The compared metrics of the whole run, each with a column of its own."""
     found = declared(further(runs))
     paired = [f"{key}.{which}" for key in latencies(found) for which in PAIR]
-    rest = [path for path in found if path not in FIRST and path not in paired]
-    return [*(found[path] for path in (*FIRST, *rest)), WORST_OFF]
+    return [*(found[path] for path in ordered(found) if path not in paired), WORST_OFF]
+
+
+def over_seeds(more: tuple[str, ...]) -> dict[str, Metric]:
+    """The compared metrics of the whole run that are compared over several seeds too, by their path in a summary."""
+    found = declared(more)
+    paired = [f"{key}.{which}" for key in latencies(found) for which in PAIR]
+    wanted = {".".join(path) for metric in chosen(more) for path, value in metric.columns if value.seeds}
+    return {path: found[path] for path in ordered(found) if path in wanted and path not in paired}
+
+
+def ordered(found: Mapping[str, Metric]) -> list[str]:
+    """The paths of metrics in the order of the columns."""
+    return [*FIRST, *(path for path in found if path not in FIRST)]
 
 
 def latency_metrics(runs: Sequence[Summary]) -> list[tuple[Metric, Metric]]:

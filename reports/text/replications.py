@@ -11,7 +11,7 @@ from rich.text import Text
 
 from reports.latency_origin import FROM_SENT
 from reports.statistics.intervals import Estimate
-from reports.statistics.replications import METRICS, ReplicationMetric, Replications, sentence
+from reports.statistics.replications import ReplicationMetric, Replications, sentence
 from reports.text.rich_tables import headed_table
 from reports.units import ABSENT, percent, printable, significant, unit_of
 
@@ -29,12 +29,12 @@ def replications_table(found: Replications) -> Group:
     for policy in found.runs:
         label = f"{printable(policy)} (unstable)" if found.unstable(policy) else printable(policy)
         table.add_column(label, justify="right", no_wrap=True)
-    for metric in METRICS:
+    for metric in found.metrics:
         for warm in (False, True) if metric.latency else (False,):
             estimates = [found.estimate(policy, metric, warm) for policy in found.runs]
             if any(estimates):
                 unit, cells = columns(metric, estimates)
-                head = f"  {ABSENT} warm-up" if warm else f"{metric.name}, {unit}"
+                head = f"  {ABSENT} warm-up" if warm else f"{metric.name}, {unit}".removesuffix(", ")
                 table.add_row(Text(head), *cells, style="dim" if warm else None)
     title = Text(f"{seeds_of(found)}, the same requests for every policy; {percent_of(found)} intervals")
     parts: list[RenderableType] = [title, table, *(Text(line) for line in [*footing(found), *differences(found)])]
@@ -44,7 +44,7 @@ def replications_table(found: Replications) -> Group:
 def columns(metric: ReplicationMetric, estimates: list[Estimate | None]) -> tuple[str, list[str]]:
     """The unit that fits a row, and a cell per estimate: `2.05 [1.9, 2.2]`."""
     values = [estimate.value for estimate in estimates if estimate and math.isfinite(estimate.value)]
-    length, unit = unit_of(values) if metric.kind == "time" else (1.0, {"share": "%", "rate": "tok/s"}[metric.kind])
+    length, unit = unit_of(values) if metric.kind == "time" else (1.0, "%" if metric.kind == "share" else metric.unit)
 
     def number(value: float) -> str:
         if math.isinf(value):
@@ -67,7 +67,7 @@ def differences(found: Replications) -> list[str]:
     first, *others = found.runs
     lines = []
     for other in others:
-        pairs = [(metric, found.difference(metric, first, other)) for metric in METRICS]
+        pairs = [(metric, found.difference(metric, first, other)) for metric in found.metrics]
         known = [(metric, each) for metric, each in pairs if each.estimate is not None]
         names = (printable(first), printable(other))
         if found.unstable(first) or found.unstable(other):
@@ -116,8 +116,8 @@ def writer(metric: ReplicationMetric) -> Any:
             return UNBOUNDED
         if metric.kind == "share":
             return f"{100 * value:.1f} points"
-        length, unit = unit_of([value]) if metric.kind == "time" else (1.0, "tok/s")
-        return f"{significant(value / length)} {unit}"
+        length, unit = unit_of([value]) if metric.kind == "time" else (1.0, metric.unit)
+        return f"{significant(value / length)} {unit}".strip()
 
     return written
 
@@ -149,7 +149,7 @@ def replications_json(found: Replications) -> dict[str, Any]:
                 "differ": each.differ,
             }
             for other in others
-            for metric in METRICS
+            for metric in found.metrics
             for each in [found.difference(metric, first, other)]
         ],
     }
@@ -163,9 +163,11 @@ def of_policy(found: Replications, policy: str) -> dict[str, Any]:
         "censored": missing,
         "unstable_runs": found.unstable(policy),
         "warm_up_requests": [run.cut.samples for run in found.runs[policy]],
-        "metrics": {metric.key: of_estimate(found.estimate(policy, metric)) for metric in METRICS},
+        "metrics": {metric.key: of_estimate(found.estimate(policy, metric)) for metric in found.metrics},
         "after_warm_up": {
-            metric.key: of_estimate(found.estimate(policy, metric, warm=True)) for metric in METRICS if metric.latency
+            metric.key: of_estimate(found.estimate(policy, metric, warm=True))
+            for metric in found.metrics
+            if metric.latency
         },
     }
 

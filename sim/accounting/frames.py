@@ -1,13 +1,16 @@
-"""A run as pandas frames: a row per request, per step, per stay in a slot. Pure functions of the event log."""
+"""A run as pandas frames: a row per request, per step, per stay in a slot. Pure functions of the event log.
+
+pandas is imported with the first frame: it takes longer to import than a small run to simulate, and a summary needs
+no frame.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from sim.accounting.client_view import ClientView, Injected
 from sim.accounting.latencies import request_latencies, seconds
@@ -16,6 +19,9 @@ from sim.accounting.requests import NEVER, STATUSES, RequestRecords
 from sim.log.events import EventLog, Integers, Kind, Reason
 from sim.log.service_log import ServiceLog
 from sim.request import Request
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENDS = {
     Kind.FINISHED: "finished",
@@ -29,6 +35,8 @@ ENDS = {
 
 def of_each(frame: Callable[[EventLog], pd.DataFrame], logs: Sequence[EventLog]) -> pd.DataFrame:
     """The frames of all logs, one under the other, with a column `replica` if there are several."""
+    import pandas as pd
+
     if len(logs) == 1:
         return frame(logs[0])
     return pd.concat([frame(log).assign(replica=number) for number, log in enumerate(logs)], ignore_index=True)
@@ -58,6 +66,8 @@ def client_frame(logs: Sequence[EventLog], service_log: ServiceLog) -> pd.DataFr
 
 def frame_of(requests: Sequence[Request], records: RequestRecords | Injected) -> pd.DataFrame:
     """A row for each of `requests`, in their order."""
+    import pandas as pd
+
     stamps = {
         "queued_ns": records.queued,
         "admitted_ns": records.admitted,
@@ -86,6 +96,8 @@ def steps_frame(log: EventLog) -> pd.DataFrame:
 
     All columns are integers but `reason`, why the admission pass ended (`sim.log.events.Reason`, lower case).
     """
+    import pandas as pd
+
     records = RequestRecords(log)
     runs, durations = log.run_table(), log.step_durations()
     steps = runs["steps"]
@@ -119,6 +131,8 @@ def slots_frame(log: EventLog) -> pd.DataFrame:
     Times are nullable integers in ns: `completed_ns` is the last token, `released_ns` when the slot was free again. A
     preempted stay ends with both at once and status "preempted".
     """
+    import pandas as pd
+
     free: list[int] = []
     opened = 0
     stays: dict[int, dict[str, Any]] = {}

@@ -28,19 +28,29 @@ def describe(values: Floats, weights: Integers | None = None) -> Statistics:
     """
     keep = ~np.isnan(values)
     values = values[keep]
-    counts = np.ones(len(values), np.int64) if weights is None else weights[keep]
-    total = int(counts.sum())
+    if weights is None:
+        return statistics(np.sort(values), None)
+    counts = weights[keep]
+    order = np.argsort(values, kind="stable")
+    return statistics(values[order], counts[order])
+
+
+def statistics(values: Floats, counts: Integers | None) -> Statistics:
+    """`describe` of sorted values, each counted so often, by default once."""
+    reach = None if counts is None else np.cumsum(counts)
+    total = len(values) if reach is None else int(reach[-1]) if len(reach) else 0
     if not total:
         return {"n": 0} | dict.fromkeys(("mean", *(f"p{p}" for p in PERCENTILES), "max"))
-    order = np.argsort(values, kind="stable")
-    values, reach = values[order], np.cumsum(counts[order])
-    mean = float(np.sum(values * counts[order])) / total
     spots = np.array(PERCENTILES) / 100 * (total - 1)
     below = np.floor(spots).astype(np.int64)
-    low = values[np.searchsorted(reach, below, side="right")]
-    high = values[np.searchsorted(reach, np.minimum(below + 1, total - 1), side="right")]
-    found = low + (high - low) * (spots - below)
-    largest = float(values[np.flatnonzero(counts[order])[-1]])
+    above = np.minimum(below + 1, total - 1)
+    if counts is None or reach is None:
+        mean, largest = float(np.sum(values)) / total, float(values[-1])
+    else:
+        mean = float(np.sum(values * counts)) / total
+        largest = float(values[np.flatnonzero(counts)[-1]])
+        below, above = np.searchsorted(reach, below, side="right"), np.searchsorted(reach, above, side="right")
+    found = values[below] + (values[above] - values[below]) * (spots - np.floor(spots))
     quantiles = {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
     return {"n": total, "mean": mean, **quantiles, "max": largest}
 

@@ -6,6 +6,7 @@ is the time in which no step ran. Page positions are live + tail + reserved + ca
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -141,11 +142,26 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         rows_of(table, column, indices)
         for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
     )
+    still = log.still()
     for index in indices.tolist():
-        worked: list[Work] = [(first, end, None, end - first) for _, first, end in stints.get(index, [])]
+        worked: list[Work] = [
+            (start, stop, None, stop - start)
+            for _, first, end in stints.get(index, [])
+            for start, stop in decoding(first, end, still)
+        ]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))
         yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]), int(redone[index]))
+
+
+def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The parts of a stint between steps in which decoders stand still, which are in order: (first step, end)."""
+    for step in still[bisect_left(still, first) : bisect_left(still, end)]:
+        if first < step:
+            yield first, step
+        first = step + 1
+    if first < end:
+        yield first, end
 
 
 def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:

@@ -28,6 +28,7 @@ class Value:
     name    in sentences; by default its key
     header  in a narrow column of a comparison, on two lines or more; by default its name
     column  it is a column of a sweep
+    seeds   where runs are compared over several seeds, it is compared too
     """
 
     type: Type = "double"
@@ -36,6 +37,7 @@ class Value:
     name: str = ""
     header: str = ""
     column: bool = True
+    seeds: bool = True
 
 
 @dataclass(frozen=True)

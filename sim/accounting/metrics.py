@@ -63,6 +63,13 @@ METRICS: Registry[Metric] = Registry(
 )
 
 
+OF_THE_SCENARIO = (
+    *("scenario", "policy", "predictor", "seed", "preset", "profile", "profiles", "remarks", "metrics"),
+    *("measured", "queue_grows", "sessions"),
+)
+"""Keys of a summary that are no metrics of the log, and are not those of a metric."""
+
+
 def summary(
     logs: EventLog | Sequence[EventLog],
     objectives: Mapping[str, Nanoseconds] | None = None,
@@ -88,8 +95,8 @@ def chosen(more: Iterable[str] = ()) -> list[Metric]:
     metrics = {metric.key: metric for metric in METRICS.values()}
     for name in more:
         found = METRICS.find(name)
-        if found.key in metrics:
-            raise ValueError(f"{name!r} has the key {found.key!r}, which another metric has; expected a new one")
+        if found.key in metrics or found.key in OF_THE_SCENARIO:
+            raise ValueError(f"{name!r} has the key {found.key!r}, which is taken; expected a new one")
         metrics[found.key] = found
     return list(metrics.values())
 

@@ -1,7 +1,8 @@
 """Records of the requests of one engine, read from its log: timestamps, tokens, preemptions, gaps between tokens.
 
 A gap is the time between two consecutive tokens of one request. Over a stint of decoding the gaps are the distances
-between step ends; across a pause or a preemption, the event of the next token has the step of the token before.
+between the ends of the steps that decode; across a pause or a preemption, the event of the next token has the step of
+the token before.
 """
 
 from __future__ import annotations
@@ -137,12 +138,21 @@ class RequestRecords:
         return ends
 
     @cached_property
-    def token_distances(self) -> Integers:
-        """Time from the end of the step before to the end of each step: shape (steps,)."""
-        return np.diff(self.step_ends, prepend=0)
+    def decode_steps(self) -> Integers:
+        """The steps from which decoding sequences get a token: all, but those in which they stand still."""
+        decodes = np.ones(len(self.step_ends), bool)
+        decodes[self.log.still()] = False
+        return np.flatnonzero(decodes)
 
     @cached_property
-    def stints(self) -> tuple[Integers, Integers, Integers]:
+    def token_distances(self) -> Integers:
+        """Time from the end of the decode step before to that of each: shape (steps,), 0 for others."""
+        distances = np.zeros(len(self.step_ends), np.int64)
+        distances[self.decode_steps] = np.diff(self.step_ends[self.decode_steps], prepend=0)
+        return distances
+
+    @cached_property
+    def all_stints(self) -> tuple[Integers, Integers, Integers]:
         """Stints of decoding: request, first step, and the step after the last whose token was delivered."""
         request, first, end = self.log.stint_table().T
         cut = np.isin(self.kind, (Kind.CANCELLED, Kind.TIMED_OUT, Kind.LOST))
@@ -154,13 +164,47 @@ class RequestRecords:
         some = end > first
         return request[some], first[some], end[some]
 
+    @cached_property
+    def first_places(self) -> tuple[Integers, Bools]:
+        """Of each of `all_stints`: the place of its first token in `decode_steps`, and whether it is late.
+
+        A late one does not follow the token before it at the distance between two decode steps.
+        """
+        _, first, end = self.all_stints
+        place = np.searchsorted(self.decode_steps, first)
+        before = np.concatenate(([-1], self.decode_steps))[place]
+        return place, (before != first - 1) & (place < np.searchsorted(self.decode_steps, end))
+
+    @cached_property
+    def late_starts(self) -> tuple[Integers, Integers, Integers]:
+        """Stints whose first token is late: request, step of the token before, step of the first token."""
+        request, first, _ = self.all_stints
+        place, late = self.first_places
+        return request[late], first[late] - 1, self.decode_steps[place[late]]
+
+    @cached_property
+    def stints(self) -> tuple[Integers, Integers, Integers]:
+        """Stints without late first tokens: request, first and end as places in `decode_steps`."""
+        request, first, end = self.all_stints
+        if len(self.decode_steps) == len(self.step_ends):
+            return request, first, end
+        place, late = self.first_places
+        place, end = place + late, np.searchsorted(self.decode_steps, end)
+        some = end > place
+        return request[some], place[some], end[some]
+
     def decoders_by_step(self, chosen: Bools) -> Integers:
-        """How many decoding sequences of the chosen requests got a token from each step: shape (steps,)."""
+        """How many decoding sequences of the chosen requests got a token from each step: shape (steps,).
+
+        Late first tokens are not counted: their gaps are `pauses`.
+        """
         request, first, end = self.stints
         mine = chosen[request]
-        bins = len(self.step_ends) + 1
+        bins = len(self.decode_steps) + 1
         change = np.bincount(first[mine], minlength=bins) - np.bincount(end[mine], minlength=bins)
-        return np.cumsum(change)[:-1]
+        found = np.zeros(len(self.step_ends), np.int64)
+        found[self.decode_steps] = np.cumsum(change)[:-1]
+        return found
 
     @cached_property
     def delivered_by_step(self) -> Integers:
@@ -168,20 +212,25 @@ class RequestRecords:
         everyone = np.ones(len(self.log.requests), bool)
         other = np.isin(self.kind, (Kind.FIRST_TOKEN, Kind.RESUMED))
         brought = np.searchsorted(self.step_ends, self.time[other], side="right") - 1
+        brought = np.concatenate((brought, self.late_starts[2]))
         return self.decoders_by_step(everyone) + np.bincount(brought, minlength=len(self.step_ends))
 
     @cached_property
     def pauses(self) -> tuple[Integers, Integers]:
-        """Gaps that contain a step without a token: (request, ns)."""
+        """Gaps that contain a step without a token, unless all decoders stood still in it: (request, ns)."""
         resumed = self.kind == Kind.RESUMED
-        return self.request[resumed], self.time[resumed] - self.step_ends[self.value[resumed]]
+        gaps = self.time[resumed] - self.step_ends[self.value[resumed]]
+        request, before, step = self.late_starts
+        late = self.step_ends[step] - self.step_ends[before]
+        return np.concatenate((self.request[resumed], request)), np.concatenate((gaps, late))
 
     @cached_property
     def tokens(self) -> Integers:
         """Tokens delivered to each request."""
         request, first, end = self.stints
-        given = np.bincount(request, end - first, len(self.log.requests))
-        return given.astype(np.int64) + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
+        given = np.bincount(request, end - first, len(self.log.requests)).astype(np.int64)
+        given += np.bincount(self.late_starts[0], minlength=len(self.log.requests))
+        return given + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
 
     @cached_property
     def last_token(self) -> Integers:
@@ -190,7 +239,9 @@ class RequestRecords:
         latest = self.first_token.copy()
         np.maximum.at(latest, self.request[resumed], self.time[resumed])
         request, _, end = self.stints
-        np.maximum.at(latest, request, self.step_ends[end - 1])
+        np.maximum.at(latest, request, self.step_ends[self.decode_steps[end - 1]])
+        request, _, step = self.late_starts
+        np.maximum.at(latest, request, self.step_ends[step])
         return latest
 
     @cached_property
@@ -198,7 +249,7 @@ class RequestRecords:
         """The largest time between two consecutive tokens of each request, NEVER with fewer than two."""
         largest = np.full(len(self.log.requests), NEVER)
         request, first, end = self.stints
-        np.maximum.at(largest, request, range_maxima(self.token_distances, first, end))
+        np.maximum.at(largest, request, range_maxima(self.token_distances[self.decode_steps], first, end))
         np.maximum.at(largest, *self.pauses)
         return largest
 

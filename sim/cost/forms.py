@@ -19,6 +19,8 @@ from typing import Protocol
 
 import numpy as np
 
+from sim.cost.shape import Shape
+from sim.cost.surface import BentLine
 from sim.request import Nanoseconds
 
 TOO_LONG = 2.0**63
@@ -27,63 +29,6 @@ SHORT_RUN = 16
 """Runs up to this long are faster in plain Python than in numpy; both give the same numbers."""
 
 RAMP = np.arange(256, dtype=np.float64)
-
-
-class Shape:
-    """The shape of a batch: all that its cost depends on.
-
-    decodes        sequences that compute exactly one new token (held ones are computed too and count)
-    context        cached positions the decoding sequences attend to, without the new ones
-    longest        the most that one of them attends to, if the cost depends on it
-    chunks         sequences that compute part of a prompt, or recompute
-    chunk_tokens   positions those compute
-    pieces         (start, positions) of each of those
-    double_work    2 x sum of n x (start + n / 2) over the chunks: attention pairs, doubled to stay whole
-    pages          pages in which the batch has tokens
-    copied         positions copied to splice sequences into a contiguous cache
-    swapped        positions moved between the device and the host, out and in
-    """
-
-    __slots__ = (
-        "chunk_tokens",
-        "chunks",
-        "context",
-        "copied",
-        "decodes",
-        "double_work",
-        "longest",
-        "pages",
-        "pieces",
-        "swapped",
-    )
-
-    def __init__(self) -> None:
-        self.decodes = self.context = self.longest = self.pages = 0
-        self.chunks = self.chunk_tokens = self.double_work = 0
-        self.copied = self.swapped = 0
-        self.pieces: list[tuple[int, int]] = []
-
-    @property
-    def excess(self) -> int:
-        """Positions that all decodes would read beyond `context` if each were as long as the longest."""
-        return self.decodes * self.longest - self.context
-
-    def add_decode(self, context: int) -> None:
-        """Add a sequence that computes one new token and attends to `context` cached positions."""
-        self.decodes += 1
-        self.context += context
-        self.longest = max(self.longest, context)
-
-    def add_pages(self, pages: int) -> None:
-        """The batch has tokens in so many pages more."""
-        self.pages += pages
-
-    def add_chunk(self, start: int, tokens: int) -> None:
-        """Add a chunk of `tokens` positions that follow `start` computed ones."""
-        self.chunks += 1
-        self.pieces.append((start, tokens))
-        self.chunk_tokens += tokens
-        self.double_work += tokens * (2 * start + tokens)
 
 
 class StepCost(Protocol):
@@ -126,6 +71,12 @@ class Curve(ABC):
     `host` comes before the device's part; `overlapped_host` runs at the same time: the longer of the two counts.
     `raggedness` r increases the cost of reading the context by the factor 1 + r x (longest / mean - 1): that is
     r x `excess` positions more, which stay the same over a run.
+    `prompt_launches` are the same of a step with a chunk: it is no single replay of a captured graph, so that the
+    host launches its kernels one by one while the device computes, and such a step lasts at least so long.
+    `per_mixed_context_token` is added for each position of the context in such a step: kernels for several queries a
+    sequence may read the context once for each head of queries.
+    `per_tail_token` is added for each position by which the longest decode exceeds the mean, where one block of the
+    kernel reads a context alone: in a step with a chunk, and from `unsplit` decodes.
     """
 
     per_context_token: float = 0.0
@@ -137,6 +88,10 @@ class Curve(ABC):
     host: float = 0.0
     overlapped_host: float = 0.0
     raggedness: float = 0.0
+    prompt_launches: float = 0.0
+    per_mixed_context_token: float = 0.0
+    per_tail_token: float = 0.0
+    unsplit: float = 0
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -144,16 +99,23 @@ class Curve(ABC):
             if isinstance(value, int | float) and (not isfinite(value) or value < 0):
                 unit = "" if each.name in ("raggedness", "unsplit") else " ns"
                 raise ValueError(f"{each.name} is {value}{unit}; expected 0 or more")
+        if not isinstance(self.unsplit, int):
+            raise ValueError(f"unsplit is {self.unsplit}; expected a whole number of decodes")
 
     @property
     def needs_longest(self) -> bool:
         """Whether the cost depends on the longest decode, so that the scheduler must keep it up to date."""
-        return self.raggedness > 0
+        return self.raggedness > 0 or self.per_tail_token > 0
 
     @cached_property
     def least(self) -> Nanoseconds:
         """The shortest step: the part of the host alone, and at least 1 ns."""
         return max(1, round(self.host + self.overlapped_host))
+
+    @cached_property
+    def least_with_prompt(self) -> Nanoseconds:
+        """The shortest step with a chunk: the part of the host alone, and at least 1 ns."""
+        return max(1, round(self.host + max(self.overlapped_host, self.prompt_launches)))
 
     @property
     def takes_time(self) -> bool:
@@ -169,7 +131,23 @@ class Curve(ABC):
 
     def slope(self, shape: Shape) -> float:
         """Nanoseconds for each position of the context, constant over a run of decode steps."""
-        return self.per_context_token
+        return self.per_context_token + self.per_mixed_context_token if shape.chunks else self.per_context_token
+
+    def launched(self, decodes: int) -> int:
+        """The number of decodes that the kernels are launched for."""
+        return decodes
+
+    def tail(self, shape: Shape) -> float:
+        """What the longest decode takes to read all by which it exceeds the mean; 0 if blocks share its context."""
+        if not self.per_tail_token or not shape.decodes:
+            return 0.0
+        if not shape.chunks and self.launched(shape.decodes) < self.unsplit:
+            return 0.0
+        return self.per_tail_token * (shape.excess / shape.decodes)
+
+    def bend(self, shape: Shape) -> BentLine | None:
+        """What the mean context of the decodes adds besides, where it is no straight line; constant over a run."""
+        return None
 
     def step(self, shape: Shape) -> Nanoseconds:
         """The duration of one step, rounded half to even, at least 1 ns."""
@@ -177,23 +155,40 @@ class Curve(ABC):
         fixed = self.fixed(shape)
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
-        return max(self.least, round(fixed + slope * shape.context + self.per_page * shape.pages))
+        exact = fixed + slope * shape.context + self.per_page * shape.pages
+        bend = self.bend(shape)
+        if bend is not None:
+            exact += bend((shape.context + self.ragged(shape)) / shape.decodes)
+        least = self.least_with_prompt if shape.chunks else self.least
+        return max(least, round(exact))
+
+    def ragged(self, shape: Shape) -> float:
+        """Positions of the context that `raggedness` adds."""
+        return self.raggedness * shape.excess if self.raggedness else 0.0
 
     def run(self, shape: Shape, steps: int, growth: Sequence[int]) -> array[Nanoseconds]:
         """The durations of a run of decode steps: `step` of each, at once."""
-        fixed, slope, least = self.fixed(shape), self.slope(shape), self.least
+        fixed, slope = self.fixed(shape), self.slope(shape)
+        least = self.least_with_prompt if shape.chunks else self.least
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
-        first, grows = shape.context, shape.decodes
-        if steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
+        first, grows, bend = shape.context, shape.decodes, self.bend(shape)
+        if bend is not None and steps <= SHORT_RUN and fixed >= least and not self.per_page:
+            more = self.ragged(shape)
+            contexts = range(first, first + steps * grows, grows)
+            return array("q", [round(fixed + slope * c + bend((c + more) / grows)) for c in contexts])
+        if bend is None and steps <= SHORT_RUN and fixed >= least and grows and not self.per_page:
             return array("q", [round(fixed + slope * c) for c in range(first, first + steps * grows, grows)])
         exact = np.arange(steps, dtype=np.float64) if steps > len(RAMP) else RAMP[:steps]
         exact = exact * grows
         exact += first
+        bent = bend.over((exact + self.ragged(shape)) / grows) if bend is not None else None
         exact *= slope
         exact += fixed
         if self.per_page:
             exact += self.per_page * np.fromiter(accumulate(growth[1:], initial=shape.pages), np.float64, steps)
+        if bent is not None:
+            exact += bent
         np.rint(exact, out=exact)
         np.maximum(exact, least, out=exact)
         if exact[-1] >= TOO_LONG:
@@ -219,7 +214,7 @@ class Affine(Curve):
 
     def fixed(self, shape: Shape) -> float:
         """base + host + per_sequence x decodes, and what the chunks and copies add."""
-        exact = self.base + self.host + self.per_sequence * shape.decodes
+        exact = self.base + self.host + self.per_sequence * shape.decodes + self.tail(shape)
         if shape.chunks:
             exact += self.per_prefill_token * shape.chunk_tokens
             exact += self.per_chunk_work * (shape.double_work / 2)
@@ -251,10 +246,14 @@ class Roofline(Curve):
         arithmetic = self.per_token * padded(shape.decodes + shape.chunk_tokens, self.graph_sizes)
         arithmetic *= arithmetic
         exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
-        exact += self.per_sequence * (shape.decodes + shape.chunks)
+        exact += self.per_sequence * (shape.decodes + shape.chunks) + self.tail(shape)
         if shape.chunks:
             exact += self.per_chunk * shape.chunks + self.per_chunk_work * (shape.double_work / 2)
         return exact + self.moved(shape)
+
+    def launched(self, decodes: int) -> int:
+        """The decodes padded to a captured graph."""
+        return padded(decodes, self.graph_sizes)
 
 
 def padded(tokens: int, sizes: Sequence[int]) -> int:

@@ -12,72 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import pairwise
-from math import isfinite
 from typing import Any
 
-import numpy as np
-
-from sim.cost.forms import Curve, Shape, checked_sizes, padded
-
-MOST = 2**20
-"""The largest number a table may reach: it is laid out for every whole number up to there."""
-
-
-@dataclass(frozen=True)
-class Knots:
-    """A function of a whole number that never falls, from measured points.
-
-    Between points: PCHIP (Fritsch and Carlson 1980), which neither overshoots nor falls. Before the first: its
-    value, for a pass over the weights costs the same for one token. Beyond the last: a straight line, as steep as
-    the secant over the last octave of the points, for arithmetic and bytes grow in proportion.
-
-    at  whole numbers from 0 that rise, at least one
-    y   values there, at least 0; one that is smaller than one before it is raised to that one
-
-    Raises ValueError for other points.
-    """
-
-    at: tuple[int, ...]
-    y: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        at, y = list(self.at), list(self.y)
-        if not at or len(at) != len(y):
-            raise ValueError(f"{len(at)} points with {len(y)} values; expected as many of both, at least one")
-        rising = all(a < b for a, b in pairwise(at))
-        if not all(isinstance(x, int) for x in at) or at[0] < 0 or not rising or at[-1] > MOST:
-            raise ValueError(f"at is {brief(at)}; expected whole numbers from 0 to {MOST}, each above the one before")
-        if not all(isfinite(value) and value >= 0 for value in y):
-            raise ValueError(f"values are {brief(y)}; expected numbers of at least 0")
-
-    @cached_property
-    def laid_out(self) -> list[float]:
-        """The value at every whole number up to the last point."""
-        from scipy.interpolate import PchipInterpolator
-
-        at, y = np.array(self.at, np.float64), np.maximum.accumulate(np.array(self.y, np.float64))
-        whole = np.arange(self.at[-1] + 1, dtype=np.float64)
-        if len(at) == 1:
-            return [float(y[0])] * len(whole)
-        with np.errstate(over="ignore"):  # next to a rise of nearly 0 the harmonic mean is 0, by way of infinity
-            values = PchipInterpolator(at, y)(np.maximum(whole, at[0]))
-        values[list(self.at)] = y
-        values = np.minimum(np.maximum.accumulate(values), y[-1])
-        return [float(value) for value in values]
-
-    @cached_property
-    def growth(self) -> float:
-        """How much the value grows with one more, beyond the last point."""
-        values, last = self.laid_out, self.at[-1]
-        octave = max(self.at[0], last // 2)
-        return (values[last] - values[octave]) / (last - octave) if last > octave else 0.0
-
-    def __call__(self, x: int) -> float:
-        """The value at a whole number from 0."""
-        values = self.laid_out
-        return values[x] if x < len(values) else values[-1] + self.growth * (x - self.at[-1])
+from sim.cost.forms import Curve, checked_sizes, padded
+from sim.cost.knots import Knots, brief
+from sim.cost.shape import Shape
+from sim.cost.surface import BentLine, Surface, surface
 
 
 @dataclass(frozen=True)
@@ -91,20 +31,29 @@ class Lines:
         """(base, rise) at x."""
         return self.base(x), self.per_position(x)
 
+    def attention(self, start: int, tokens: int) -> float:
+        """Of a chunk that follows `start` positions; one larger than the largest: see `Table`."""
+        last = self.base.at[-1]
+        base, rise = self.line(min(tokens, last))
+        if tokens > last:
+            beyond = self.per_position(tokens)
+            base += (tokens - last) * (rise + beyond) / 2
+            rise = beyond
+        return base + rise * start
+
 
 @dataclass(frozen=True)
 class Table(Curve):
     """A measured step, in nanoseconds; `per_context_token`, `per_chunk_work` and `per_sequence` add to the tables.
 
     dense      matrix products and all else that depends on the tokens alone, by tokens
-    decode     attention of a decode step by sequences: base, and rise with their *mean* context
+    decode_dense  as `dense`, in a step of decodes alone; none: as `dense`
+    decode     attention of a decode step by sequences: base, and rise with their *mean* context; or a `Surface`
     sequences  what is done once for each sequence (the output head, sampling), by sequences; or none
-    chunk      attention of a chunk by its size: base, and rise with its start
+    chunk      attention of a chunk by its size: base, and rise with its start; or a `Surface`
     beside     as `decode`, in a step with a chunk; none: as `decode`
     crossing   in such a step, for each decode and each token of the largest chunk: launched and empty
     launch     what every chunk's base has in it and several in one step pay once
-    per_tail_token  for each position by which the longest decode exceeds the mean, where one block reads it alone
-    unsplit    decodes (padded) from which that is so in a step without a chunk; with a chunk it always is
     graph_sizes  as in `sim.cost.forms.Roofline`
 
     A chunk larger than the largest measured one reads itself as it would read what came before: each further token
@@ -117,53 +66,53 @@ class Table(Curve):
     """
 
     dense: Knots = field(default_factory=lambda: Knots((0,), (0.0,)))
-    decode: Lines = field(default_factory=lambda: Lines(Knots((0,), (0.0,)), Knots((0,), (0.0,))))
-    chunk: Lines = field(default_factory=lambda: Lines(Knots((0,), (0.0,)), Knots((0,), (0.0,))))
+    decode: Lines | Surface = field(default_factory=lambda: Lines(Knots((0,), (0.0,)), Knots((0,), (0.0,))))
+    chunk: Lines | Surface = field(default_factory=lambda: Lines(Knots((0,), (0.0,)), Knots((0,), (0.0,))))
+    decode_dense: Knots | None = None
     sequences: Knots | None = None
-    beside: Lines | None = None
+    beside: Lines | Surface | None = None
     crossing: float = 0.0
     launch: float = 0.0
-    per_tail_token: float = 0.0
-    unsplit: int = 0
     graph_sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.unsplit, int):
-            raise ValueError(f"unsplit is {self.unsplit}; expected a whole number of decodes")
         object.__setattr__(self, "graph_sizes", checked_sizes(self.graph_sizes))
 
     def fixed(self, shape: Shape) -> float:
         """All but what grows with the context of the decodes."""
-        exact = self.host + self.dense(padded(shape.decodes + shape.chunk_tokens, self.graph_sizes))
+        dense = self.dense if shape.chunks or self.decode_dense is None else self.decode_dense
+        exact = self.host + dense(padded(shape.decodes + shape.chunk_tokens, self.graph_sizes))
         if self.sequences is not None:
             exact += self.sequences(shape.decodes + shape.chunks)
         exact += self.per_sequence * (shape.decodes + shape.chunks)
         if shape.decodes:
-            base = self.lines(shape).base(shape.decodes)
-            exact += max(base, self.tail(shape))
+            lines, tail = self.lines(shape), self.tail(shape)
+            if isinstance(lines, Lines):
+                exact += max(lines.base(shape.decodes), tail)
+            elif tail:
+                exact += max(0.0, tail - lines.line(shape.decodes).base[0])
         if shape.chunks:
             exact += self.attention(shape)
         return exact + self.moved(shape)
 
     def slope(self, shape: Shape) -> float:
         """The rise with the mean context, for each position of the whole."""
-        if not shape.decodes:
-            return self.per_context_token
-        return self.per_context_token + self.lines(shape).per_position(shape.decodes) / shape.decodes
+        lines = self.lines(shape)
+        if not shape.decodes or isinstance(lines, Surface):
+            return super().slope(shape)
+        return super().slope(shape) + lines.per_position(shape.decodes) / shape.decodes
 
-    @property
-    def needs_longest(self) -> bool:
-        """Whether the longest decode matters."""
-        return super().needs_longest or self.per_tail_token > 0
+    def bend(self, shape: Shape) -> BentLine | None:
+        """Attention of the decodes by their mean context, where it was measured as a `Surface`."""
+        lines = self.lines(shape)
+        return lines.line(shape.decodes) if isinstance(lines, Surface) and shape.decodes else None
 
-    def tail(self, shape: Shape) -> float:
-        """What the longest decode takes to read all by which it exceeds the mean; 0 if blocks share its context."""
-        if not self.per_tail_token or not (shape.chunks or padded(shape.decodes, self.graph_sizes) >= self.unsplit):
-            return 0.0
-        return self.per_tail_token * (shape.excess / shape.decodes)
+    def launched(self, decodes: int) -> int:
+        """The decodes padded to a captured graph."""
+        return padded(decodes, self.graph_sizes)
 
-    def lines(self, shape: Shape) -> Lines:
+    def lines(self, shape: Shape) -> Lines | Surface:
         """Attention of the decodes in a step like this one."""
         return self.beside if self.beside is not None and shape.chunks else self.decode
 
@@ -171,17 +120,12 @@ class Table(Curve):
         """Attention of the chunks, and what they and the decodes cost each other."""
         exact = self.per_chunk_work * (shape.double_work / 2) - self.launch * (shape.chunks - 1)
         for start, tokens in shape.pieces:
-            base, rise = self.chunk.line(min(tokens, self.chunk.base.at[-1]))
-            if tokens > self.chunk.base.at[-1]:
-                beyond = self.chunk.per_position(tokens)
-                base += (tokens - self.chunk.base.at[-1]) * (rise + beyond) / 2
-                rise = beyond
-            exact += base + rise * start
+            exact += self.chunk.attention(start, tokens)
         largest = max(tokens for _, tokens in shape.pieces)
         return exact + self.crossing * shape.decodes * largest
 
 
-KNOTS = ("dense", "sequences")
+KNOTS = ("dense", "decode_dense", "sequences")
 LINES = ("decode", "chunk", "beside")
 
 
@@ -212,12 +156,8 @@ def knots(value: Mapping[str, Sequence[float]], of: str = "ns") -> Knots:
     return Knots(tuple(value["at"]), tuple(float(y) for y in value[of]))  # type: ignore[arg-type]  # checked there
 
 
-def lines(value: Mapping[str, Sequence[float]]) -> Lines:
-    """Lines of a mapping with `at`, `ns` and `per_position`; raises as `knots`."""
+def lines(value: Mapping[str, Sequence[float]]) -> Lines | Surface:
+    """Lines of a mapping with `at`, `ns` and `per_position`, or with `along` a surface; raises as `knots`."""
+    if "along" in value:
+        return surface(value)
     return Lines(knots(value), knots(value, "per_position"))
-
-
-def brief(value: object) -> str:
-    """`value` for a message, cut to 60 characters."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

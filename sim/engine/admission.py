@@ -13,8 +13,9 @@ from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
 from sim.engine.state import EngineState
 from sim.log.events import ADMITTED, BLOCKED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
+from sim.memory.pool import Found
 from sim.request import Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 
 def admit_waiting(state: EngineState, batch: Batch) -> Reason:
@@ -25,9 +26,10 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
     limit = state.chunk_limit()
     step = state.decoders.step
     if not state.running:
-        state.admission.idle(step)
+        state.policy.admission.idle(step)
     elif step < state.admissions.closed_until:
         return LIMITED
+    arranged = False
     most_active = state.config.most_active
     while state.waiting.count:
         if len(state.running) >= most_active:
@@ -36,6 +38,9 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
             return LIMITED if most_active < state.config.slots else NO_DEMAND
         if not batch.budget:
             return NO_BUDGET
+        if not arranged:
+            state.waiting.order.arrange(batch.planned, step)
+            arranged = True
         seq = state.waiting.order.head(batch.planned, step)
         if seq is None:
             return LIMITED
@@ -49,19 +54,21 @@ def enter(
     state: EngineState, seq: Sequence, batch: Batch, limit: int, victim: Sequence | None = None
 ) -> Reason | None:
     """Admit the head of the queue, in place of the victim if there is one; or return why neither happens."""
-    found: list[Page] = []
+    found: Found = ()
     if state.pool.remembers and not seq.computed:
         batch.found = found = state.pool.find(seq)
         if victim is not None:
             withdrawn = state.unwritten(victim)
-            batch.found = found = list(takewhile(lambda page: page not in withdrawn, found))
+            if withdrawn:
+                batch.found = found = list(takewhile(lambda page: page not in withdrawn, found))
     start = seq.computed + len(found) * state.pool.page_size
     wanted = min(seq.known - start, limit)
     tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
     config = state.config
     if not tokens or (tokens < wanted <= config.token_budget and not config.chunked):
         return NO_BUDGET
-    state.expect(seq, start + tokens)
+    if start + tokens < seq.known or seq.behind:
+        state.expect(seq, start + tokens)
     if not has_memory_for(state, seq, found, start + tokens, victim, batch):
         batch.refused = True
         return BLOCKED if state.waiting.smallest_need() <= state.pool.free else NO_MEMORY
@@ -89,32 +96,30 @@ def displaced(state: EngineState, head: Sequence, now: Nanoseconds) -> Sequence 
     step = state.decoders.step
     if not state.config.preempt_for_slot:
         return state.waiting.order.displaced(head, state.running.values(), now, step)
-    victim = state.victim.choose(state.running, step)
+    victim = state.policy.victim.choose(state.running, step)
     return None if victim.over or head.request.priority >= victim.request.priority else victim
 
 
 def has_memory_for(
-    state: EngineState, seq: Sequence, found: list[Page], computed: int, victim: Sequence | None, batch: Batch
+    state: EngineState, seq: Sequence, found: Found, computed: int, victim: Sequence | None, batch: Batch
 ) -> bool:
     """Whether the pages a sequence needs, but for those found in use, are free and the admission rule allows it.
 
     computed  positions it will have after its first step
     victim    counted as if it had left already, with its part of the step
     """
-    pool, admission = state.pool, state.admission
+    pool, admission = state.pool, state.policy.admission
     needs = pool.pages_for(admission.positions(seq, computed))
     free, to_come = pool.free, state.totals.reach - state.totals.computed
     others: Collection[Sequence] = state.running.values()
-    given_back: dict[Page, None] = {}
     if victim is not None:
         others = [other for other in others if other is not victim]
-        given_back = {page: None for page in victim.pages.table if page.holders == 1}
         has = victim.positions(state.decoders.step)
         to_come -= victim.target.most - has
         held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages.reserved
-        free += held - len(victim.pages.table) + len(given_back)
+        free += pool.released(victim, held)
     if found:
-        needs -= sum(page.holders > 0 and page not in given_back for page in found)
+        needs -= pool.in_use(found, victim)
     if not others:
         return needs <= free
     step = state.decoders.step
@@ -122,7 +127,7 @@ def has_memory_for(
     return needs <= free and admission.allows(seq, others, pool, step)
 
 
-def admit(state: EngineState, seq: Sequence, found: list[Page], batch: Batch) -> None:
+def admit(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None:
     """Give a waiting sequence a slot and the pages found, and under a reserving rule all its pages."""
     assert seq.last_step < state.log.steps, "admitted with a token in flight"
     admissions, step = state.admissions, state.decoders.step
@@ -132,8 +137,8 @@ def admit(state: EngineState, seq: Sequence, found: list[Page], batch: Batch) ->
     if state.config.contiguous:
         batch.copied += splice(state, seq)
     state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
-    if state.waiting.order.counts_service:
-        state.waiting.order.admitted(seq, step)
+    for listener in state.listeners:
+        listener.admitted(seq, step)
 
 
 def splice(state: EngineState, seq: Sequence) -> int:

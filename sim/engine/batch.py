@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.log.events import NO_DEMAND
+from sim.memory.pool import Found
 from sim.request import Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 NO_GROWTH = array("q", [0])
 
@@ -60,8 +61,9 @@ class Batch(Shape):
     reason     why the admission pass ended with sequences still waiting
     refused    whether it ended because memory was short or the admission rule refused
     found      cached pages of the sequence at which the admission pass ended
-    until      time from which the plan must be made again, at the first step boundary (None: never)
-    growth     pages that each of the steps for which it holds begins to fill, besides those of the plan (0 first)
+    growth     pages that each step for which the plan holds begins to fill, besides those of the plan (0 first);
+               after so many steps it must be made again
+    until      time from which it must be made again, at the first step boundary (None: never)
     durations  of the steps to come, ns, where the driver has computed them
     yields     (sequence, step of its token before) of those in `work` that get a token
     ends       sequences whose last token the last planned step brings
@@ -88,25 +90,20 @@ class Batch(Shape):
     )
 
     def __init__(self, planned: Nanoseconds, budget: int) -> None:
-        super().__init__()
+        Shape.__init__(self)
         self.planned = planned
         self.budget = budget
         self.work: list[tuple[Sequence, int, int]] = []
         self.served: dict[int, int] | None = None
         self.preempted = self.refused = False
         self.reason = NO_DEMAND
-        self.found: list[Page] | None = None
+        self.found: Found | None = None
         self.yields: list[tuple[Sequence, int]] = []
         self.ends: list[Sequence] = []
         self.tokens = 0
         self.until: Nanoseconds | None = None
         self.growth = self.durations = NO_GROWTH
         self.row = Row(planned)
-
-    @property
-    def repeat(self) -> int:
-        """For how many steps the plan holds: it must be made again after these at the latest."""
-        return len(self.growth)
 
     def add(self, seq: Sequence, start: int, tokens: int) -> None:
         """The step computes `tokens` positions of a sequence after `start`."""

@@ -70,9 +70,12 @@ class Admissions:
     count         how many sequences have been admitted
     closed_until  the first step whose plan may admit again
     width         positions per row of a contiguous cache
+    filled        prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
+                  positions)
     """
 
-    __slots__ = ("closed_until", "count", "width")
+    __slots__ = ("closed_until", "count", "filled", "width")
 
     def __init__(self) -> None:
+        self.filled: list[tuple[Sequence, int, int]] = []
         self.count = self.closed_until = self.width = 0

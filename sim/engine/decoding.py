@@ -31,7 +31,7 @@ class Decoders:
 
     def join(self, seq: Sequence) -> None:
         """Add a sequence: from the next step on it computes one token a step, until it reaches its goal."""
-        seq.join()
+        seq.decoding = True
         base = seq.computed - self.step
         self.count += 1
         self.context += seq.computed
@@ -42,15 +42,17 @@ class Decoders:
 
     def leave(self, seq: Sequence) -> None:
         """Remove a sequence; its progress is stored in it again."""
-        seq.leave(self.step)
+        seq.decoding = False
+        seq.pause(self.step)
         self.count -= 1
         self.context -= seq.computed
         self.pages_needed[(self.step - seq.computed) % self.page_size] -= 1
 
-    def advance(self, steps: int) -> None:
-        """Count `steps` steps, in each of which every decoder computes a token."""
+    def advance(self, steps: int) -> bool:
+        """Count `steps` steps, in each of which every decoder computes a token; whether one may be at its goal."""
         self.step += steps
         self.context += self.count * steps
+        return bool(self.finishing) and self.finishing[0][0] <= self.step
 
     def next_finish(self) -> int:
         """The step count at which the next decoder reaches its goal; there is at least one decoder."""
@@ -77,10 +79,6 @@ class Decoders:
         while self.bases and not present(self.bases[0]):
             heappop(self.bases)
         return self.step - self.bases[0][0] if self.bases else 0
-
-    def some_due(self) -> bool:
-        """Whether a decoder may have reached its goal."""
-        return bool(self.finishing) and self.finishing[0][0] <= self.step
 
     def due(self) -> list[Sequence]:
         """Remove and return the decoders that have reached their goal, in order of admission."""

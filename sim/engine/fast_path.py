@@ -85,16 +85,22 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     """Set for how many steps the batch may repeat without an arrival: to the next end or page shortage.
 
     Equal to planning each of these steps: only decoders run, so the batch can change only when one ends, when pages
-    run short, or when a waiting sequence could enter. The run ends before each of these. `closed`: a finished
-    sequence keeps its place, so it does not change the batch.
+    run short, when the pages of a prefill are still to enter the cache, or when a waiting sequence could enter. The
+    run ends before each of these. `closed`: a finished sequence keeps its place, so it does not change the batch.
     """
     decoders = state.decoders
     count, step = decoders.count, decoders.step
-    if batch.preempted or batch.tokens != count or not count or (state.totals.over and not closed):
+    if (
+        state.admissions.filled
+        or batch.preempted
+        or batch.tokens != count
+        or not count
+        or (state.totals.over and not closed)
+    ):
         return
     repeat = min(decoders.next_finish() - step, LONGEST_RUN)
     if batch.refused:
-        steps = state.admission.next_change(step)
+        steps = state.policy.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
     if batch.reason is LIMITED and step < state.admissions.closed_until:
         repeat = min(repeat, state.admissions.closed_until - step)

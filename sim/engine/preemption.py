@@ -24,7 +24,7 @@ def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
         state.release(victim, now)
         return tokens
     stay = ((seq.generated(step), seq.request.max_output) for seq in state.running.values())
-    state.admission.retracted(stay, step)
+    state.policy.admission.retracted(stay, step)
     swap = state.config.swap
     lost = victim.lose(kept=swap)
     if swap:

@@ -16,11 +16,11 @@ from sim.sequence import Sequence
 
 def advance(state: EngineState, batch: Batch) -> None:
     """Count what a step that has just been planned will have computed."""
-    state.advance(batch.tokens, 1)
+    some_due = state.advance(batch.tokens, 1)
     for seq, _, tokens in batch.work:
         if seq.compute(tokens) and tokens and not seq.over:
             catch_up(state, seq, batch)
-    if state.decoders.some_due():
+    if some_due:
         end_due(state, batch)
 
 
@@ -29,27 +29,28 @@ def proceed(state: EngineState, batch: Batch, steps: int) -> None:
     row = batch.row
     state.fill(sum(batch.growth[row.steps : row.steps + steps]))
     row.steps += steps
-    state.advance(state.decoders.count, steps)
-    if state.decoders.some_due():
+    if state.advance(state.decoders.count, steps):
         end_due(state, batch)
 
 
 def catch_up(state: EngineState, seq: Sequence, batch: Batch) -> None:
     """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
-    order, decoders = state.waiting.order, state.decoders
+    decoders = state.decoders
     step = decoders.step
     del state.catching_up[seq.serial]
     batch.yields.append((seq, seq.last_step))
+    if state.pool.late:
+        state.admissions.filled.append((seq, seq.serial, seq.computed))
     seq.catch_up(step)
     decoders.latest = max(decoders.latest, seq.serial)
-    if order.counts_service:
-        order.token(seq, step)
+    for listener in state.listeners:
+        listener.token(seq, step)
     if seq.computed == seq.target.goal:
         end(state, seq, batch)
         return
     decoders.join(seq)
-    if order.counts_service:
-        order.decoding(seq, step)
+    for listener in state.listeners:
+        listener.decoding(seq, step)
 
 
 def end_due(state: EngineState, batch: Batch) -> None:
@@ -73,7 +74,8 @@ def commit(state: EngineState, batch: Batch, now: Nanoseconds, durations: array[
     if row.done + steps > row.steps:
         proceed(state, batch, row.done + steps - row.steps)
     record(state, batch, durations)
-    row.begin(now)
+    if row.done < len(batch.growth):
+        row.begin(now)
     if row.done == row.steps and (batch.yields or batch.ends):
         harvest(state, batch, now)
 
@@ -95,9 +97,9 @@ def record(state: EngineState, batch: Batch, durations: array[Nanoseconds]) -> N
 
 def harvest(state: EngineState, batch: Batch, now: Nanoseconds) -> None:
     """The last planned step has brought its tokens and ends."""
-    log = state.log
+    log, late = state.log, state.config.harvest_late
     for seq, before in batch.yields:
-        if seq.ended or (state.config.harvest_late and seq.over):
+        if seq.outcome is not None or (late and seq.over):
             continue
         if before < 0:
             log.event(now, FIRST_TOKEN, seq.index)
@@ -105,13 +107,16 @@ def harvest(state: EngineState, batch: Batch, now: Nanoseconds) -> None:
             log.event(now, RESUMED, seq.index, before)
     batch.ends.sort(key=by_admission)
     for seq in batch.ends:
-        if not seq.ended:
+        if seq.outcome is None:
             finish(state, seq, now)
 
 
 def finish(state: EngineState, seq: Sequence, now: Nanoseconds) -> None:
     """The last token is there; the next plan, or the one after, evicts the sequence."""
-    state.finish(seq, now)
+    if state.config.harvest_late:
+        state.lose_token(seq, now)
+    else:
+        state.log_end(seq, now)
     if seq.serial in state.running:
         state.leaving.finished.append(seq)
     else:  # preempted while its last token was in flight

@@ -17,22 +17,20 @@ from sim.engine import fast_path, progress
 from sim.engine.admission import admit_waiting
 from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
+from sim.engine.intake import Intake
 from sim.engine.preemption import preempt
 from sim.engine.state import EngineState
-from sim.log.events import CANCELLED, DEQUEUED, NO_MEMORY, QUEUED, RELEASED, Kind
+from sim.log.events import NO_MEMORY, RELEASED, Kind
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
 from sim.request import WHOLE, Leg, Nanoseconds, Request
-from sim.sequence import HeldPages, Sequence, Target
+from sim.sequence import Sequence
 
 
 class Scheduler:
     """One engine: slots in the running batch and a pool of pages, filled by a policy.
 
-    closed     whether a finished sequence keeps its place until all have ended
-    unsettled  whether the last arrival or abort could change what runs, so that a new plan is due at the next step
-               boundary
-    complaint  why the last arrival was rejected; empty if it was not
+    closed  whether a finished sequence keeps its place until all have ended
 
     Raises ValueError for a policy or a pool that the settings exclude.
     """
@@ -46,9 +44,7 @@ class Scheduler:
         self.pool = pool
         self.state = EngineState(policy, pool, config)
         self.log = self.state.log
-        self.no_pages = None if pool.remembers or policy.admission.reserves else HeldPages(pool)
-        self.unsettled = False
-        self.complaint = ""
+        self.intake = Intake(self.state, self.closed)
 
     # ------------------------------------------------------------------ the plan
 
@@ -58,6 +54,8 @@ class Scheduler:
         A plan may also end empty because the only sequence it could serve was preempted (`preempted`): plan again.
         """
         state = self.state
+        if state.admissions.filled:
+            state.keep_filled()
         if state.leaving.finished or state.leaving.riding:
             self.evict_finished(now)
         if state.leaving.abandoned:
@@ -126,7 +124,7 @@ class Scheduler:
         """Preempt victims until a sequence can grow by `tokens`; False if it was preempted itself."""
         state = self.state
         while not self.pool.can_take(state.growth(seq, tokens)):
-            victim = state.victim.choose(state.running, state.decoders.step)
+            victim = state.policy.victim.choose(state.running, state.decoders.step)
             preempt(state, victim, batch)
             batch.preempted, batch.reason = True, NO_MEMORY
             if victim is seq:
@@ -161,61 +159,35 @@ class Scheduler:
             durations = array("q", [now - batch.row.start])
         progress.commit(self.state, batch, now, durations)
 
-    # ------------------------------------------------------------------ who comes and who gives up
+    # ------------------------------------------------------------------ requests that come and are given up
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the last arrival or abort could change what runs: a new plan is due at the next step boundary."""
+        return self.intake.unsettled
+
+    @property
+    def complaint(self) -> str:
+        """Why the last arrival was rejected; empty if it was not."""
+        return self.intake.complaint
 
     def submit(self, request: Request, now: Nanoseconds, leg: Leg = WHOLE) -> Sequence | None:
         """A request, or one leg of it, arrives: it is queued and returned, or rejected (None, see `complaint`)."""
-        state = self.state
-        index = self.log.add(request)
-        seq = self.sequence(request, index, leg)
-        self.complaint = self.misfit(seq) or ("" if leg.given else self.refusal(seq, now))
-        if self.complaint:
-            self.log.reject(now, index, self.complaint)
-            self.unsettled = False
-            return None
-        self.log.event(now, QUEUED, index, leg.redone)
-        nobody_waits = not state.waiting.count
-        needs = state.needs(seq)
-        state.waiting.push(seq, needs, now, state.decoders.step)
-        if len(state.running) >= self.config.most_active:
-            closed = state.decoders.step < state.admissions.closed_until
-            limited = closed or self.config.most_active < self.config.slots
-            self.unsettled = state.takes_slots or (nobody_waits and limited)
-        else:
-            behind = state.waiting.order.appends and not nobody_waits and not self.config.chunk_limit
-            self.unsettled = not behind or needs <= self.pool.free
-        return seq
+        return self.intake.submit(request, now, leg)
 
-    def sequence(self, request: Request, index: int, leg: Leg) -> Sequence:
-        """A request as this engine would serve it; it is not submitted."""
+    @property
+    def capacity(self) -> tuple[object, ...]:
+        """What decides whether a request fits at all."""
         config = self.config
-        target = Target(request, leg, config.evict_late, config.longest, config.depth - 1)
-        return Sequence(request, index, leg, target, self.no_pages or HeldPages(self.pool))
+        return self.pool.pages, self.pool.page_size, config.max_model_len, config.chunked or config.token_budget
 
-    def misfit(self, seq: Sequence) -> str:
-        """Why a sequence could not run even alone; empty if it could."""
-        config = self.config
-        if seq.request.prompt >= config.longest:
-            return "prompt leaves no room for an output"
-        if self.pool.pages_for(seq.target.most) > self.pool.pages:
-            return "needs more pages than exist"
-        if not config.chunked and seq.request.prompt > config.token_budget:
-            return "prompt exceeds the token budget"
-        return ""
-
-    def refusal(self, seq: Sequence, now: Nanoseconds) -> str:
-        """Why a sequence that could run is rejected now: the queue is full, or a limit of the order; else empty."""
-        limit = self.config.queue_limit
-        if limit is not None and self.state.waiting.count >= limit:
-            return "queue is full"
-        return self.policy.order.refusal(seq, now)
+    def misfit(self, request: Request, leg: Leg = WHOLE) -> str:
+        """Why a request, or one leg of it, could not run here even alone; empty if it could."""
+        return self.intake.misfit(self.intake.sequence(request, -1, leg))
 
     def discard(self, request: Request, now: Nanoseconds) -> None:
         """A request arrives that its client cancelled on the way: it is only entered in the log."""
-        index = self.log.add(request)
-        for kind, value in ((QUEUED, 0), (CANCELLED, self.log.steps), (DEQUEUED, 0)):
-            self.log.event(now, kind, index, value)
-        self.log.ended += 1
+        self.intake.discard(request, now)
 
     def abort(self, seq: Sequence, now: Nanoseconds, kind: Kind) -> None:
         """The client gives up (CANCELLED) or the request times out (TIMED_OUT), unless it has ended.
@@ -223,19 +195,7 @@ class Scheduler:
         Slot and pages are free from the next plan on; tokens of steps that end later are not delivered. All steps
         that have ended must be committed.
         """
-        state = self.state
-        self.unsettled = False
-        if seq.ended:
-            return
-        state.end(seq, now, kind, self.log.steps)
-        state.leaving.departed.append(seq)
-        if seq.serial in state.running:
-            state.leaving.abandoned.append(seq)
-            self.unsettled = True
-        else:
-            state.dequeue(seq, now)
-            closed = state.decoders.step < state.admissions.closed_until
-            self.unsettled = closed or state.takes_slots or len(state.running) < self.config.slots
+        self.intake.abort(seq, now, kind)
 
     # ------------------------------------------------------------------ for the driver
 
@@ -260,7 +220,7 @@ class Scheduler:
 
     def reset(self, step: int) -> None:
         """The engine has failed after `step` steps: all but the queue is lost (`sim.service.failure`)."""
-        self.unsettled = False
+        self.intake.reset()
         self.state.reset(step)
 
     def check(self) -> None:

@@ -12,7 +12,7 @@ from sim.engine.counters import Admissions, Leaving, Totals
 from sim.engine.decoding import Decoders
 from sim.engine.queue import Waiting
 from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED, EventLog, Kind
-from sim.memory.pool import PagePool
+from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
 from sim.sequence import Page, Sequence
@@ -23,6 +23,7 @@ class EngineState:
 
     on_demand    pages are taken as positions are computed; otherwise all of them at admission
     takes_slots  a waiting sequence may take the slot of a running one
+    listeners    what the order has registered: notified of the service that sequences receive
     waiting      the queue
     running      sequences with a slot, by admission number, in that order
     decoders     those of `running` that compute one token in every step
@@ -35,11 +36,11 @@ class EngineState:
     def __init__(self, policy: Policy, pool: PagePool, config: EngineConfig) -> None:
         self.config = config
         self.pool = pool
-        self.admission = policy.admission
-        self.victim = policy.victim
+        self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
         self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
+        self.listeners = policy.order.listeners
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
         self.running: dict[int, Sequence] = {}
@@ -51,6 +52,7 @@ class EngineState:
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
+        self.admissions.filled = []
         self.leaving.reset()
         self.totals = Totals()
         self.decoders.go_back(step)
@@ -80,7 +82,7 @@ class EngineState:
 
     def needs(self, seq: Sequence) -> int:
         """Pages that a waiting sequence needs for admission if none of its content is cached."""
-        return self.pool.pages_for(self.admission.positions(seq, seq.known))
+        return self.pool.pages_for(self.policy.admission.positions(seq, seq.known))
 
     def growth(self, seq: Sequence, tokens: int) -> int:
         """Pages that `tokens` more positions of a running sequence begin."""
@@ -109,9 +111,22 @@ class EngineState:
         seq.behind = end < seq.known
 
     def keep_pages(self, seq: Sequence, tokens: int) -> None:
-        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight."""
+        """Enter full pages into the cache from the plan on that fills them, unless a token of theirs is in flight.
+
+        A pool that enters them late gets those that earlier steps have filled.
+        """
         in_flight = seq.last_step >= self.log.steps
-        self.pool.keep(seq, min(seq.computed + tokens, seq.known - in_flight) // self.pool.page_size)
+        filled = seq.computed if self.pool.late else seq.computed + tokens
+        self.pool.keep(seq, min(filled, seq.known - in_flight) // self.pool.page_size)
+
+    def keep_filled(self) -> None:
+        """Enter the pages of prefills that have ended into a cache that takes them late."""
+        filled, self.admissions.filled = self.admissions.filled, []
+        for seq, serial, positions in filled:
+            if seq.last_step >= self.log.steps:
+                self.admissions.filled.append((seq, serial, positions))
+            elif self.running.get(serial) is seq:
+                self.pool.keep(seq, positions // self.pool.page_size)
 
     def unwritten(self, seq: Sequence) -> list[Page]:
         """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
@@ -123,7 +138,7 @@ class EngineState:
 
     # ------------------------------------------------------------------ slots
 
-    def enter(self, seq: Sequence, serial: int, found: list[Page], needs: int) -> None:
+    def enter(self, seq: Sequence, serial: int, found: Found, needs: int) -> None:
         """Give a sequence a slot, and what needs no computing: pages found, positions on the host or sent along.
 
         needs  pages that it takes now under a rule that reserves them
@@ -162,10 +177,12 @@ class EngineState:
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)
 
-    def advance(self, tokens: int, steps: int) -> None:
-        """Count `steps` steps that have been planned, each of which computes `tokens` positions."""
-        self.decoders.advance(steps)
+    def advance(self, tokens: int, steps: int) -> bool:
+        """Count `steps` planned steps of `tokens` positions each; whether a decoder may have reached its goal."""
         self.totals.computed += tokens * steps
+        for listener in self.listeners:
+            listener.processed(tokens * steps)
+        return self.decoders.advance(steps)
 
     def swap_out(self, positions: int) -> None:
         """Positions of a preempted sequence are copied to the host with the next step."""
@@ -199,8 +216,8 @@ class EngineState:
             self.log.stint(seq.index, joined, latest + 1)
         if self.pool.remembers:
             self.pool.keep(seq, seq.computed // self.pool.page_size)
-        if self.waiting.order.counts_service:
-            self.waiting.order.paused(seq, self.decoders.step)
+        for listener in self.listeners:
+            listener.paused(seq, self.decoders.step)
 
     def dequeue(self, seq: Sequence, now: Nanoseconds) -> None:
         """Remove an ended sequence from the queue."""
@@ -216,20 +233,17 @@ class EngineState:
         self.depart(seq)
 
     def depart(self, seq: Sequence) -> None:
-        """Notify the admission rule, and an order that counts service, that a sequence is gone."""
-        self.admission.left(seq)
-        if self.waiting.order.counts_service:
-            self.waiting.order.left(seq, self.decoders.step)
+        """Notify the admission rule and the listeners that a sequence is gone."""
+        self.policy.admission.left(seq)
+        for listener in self.listeners:
+            listener.left(seq, self.decoders.step)
 
     # ------------------------------------------------------------------ ends
 
-    def finish(self, seq: Sequence, now: Nanoseconds) -> None:
-        """The last token of a sequence is there; under late harvest it is never collected."""
-        if self.config.harvest_late:
-            seq.outcome = LOST
-            self.log.event(now, LOST, seq.index, self.log.steps - 1)
-        else:
-            self.log_end(seq, now)
+    def lose_token(self, seq: Sequence, now: Nanoseconds) -> None:
+        """The last token of a sequence is there, and is never collected (late harvest)."""
+        seq.outcome = LOST
+        self.log.event(now, LOST, seq.index, self.log.steps - 1)
 
     def log_end(self, seq: Sequence, now: Nanoseconds) -> None:
         """Log the end of a request: all its tokens, all that its client waits for, or all of this engine's part."""

@@ -7,15 +7,13 @@ The token budget does not bind it.
 
 from __future__ import annotations
 
-from sim.engine import fast_path
 from sim.engine.admission import admit
 from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
-from sim.request import WHOLE, Leg, Nanoseconds, Request
-from sim.sequence import Sequence
+from sim.request import Nanoseconds
 
 
 class StaticScheduler(Scheduler):
@@ -34,12 +32,6 @@ class StaticScheduler(Scheduler):
         super().__init__(policy, pool, config)
         self.longest_prompt = 0
         self.formed_at = 0
-
-    def submit(self, request: Request, now: Nanoseconds, leg: Leg = WHOLE) -> Sequence | None:
-        """A request arrives; it never changes a batch that is running."""
-        seq = super().submit(request, now, leg)
-        self.unsettled = False
-        return seq
 
     def evict_finished(self, now: Nanoseconds) -> None:
         """The batch disbands when its last member has ended."""
@@ -80,7 +72,7 @@ class StaticScheduler(Scheduler):
 
     def measure(self, batch: Batch) -> None:
         """Count the padded batch; every slot that does not work is held."""
-        fast_path.measure(self.state, batch)
+        super().measure(batch)
         members = len(self.state.running)
         if batch.work:
             batch.chunks = batch.chunk_tokens = batch.double_work = 0

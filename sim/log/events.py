@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.log.cache_use import CacheUse
+from sim.log.merged_runs import merged
 from sim.request import Nanoseconds, Request
 
 Integers = NDArray[np.int64]
@@ -73,6 +74,7 @@ NO_DEMAND, NO_BUDGET, NO_MEMORY, BLOCKED, LIMITED = Reason
 EVENT = ("time", "kind", "request", "value")
 STAY = ("request", "first", "end")
 STINT = ("request", "first", "end")
+NOBODY = -1  # in place of the request of a stint: nobody decodes in these steps
 CHUNK = ("step", "request", "start", "tokens")
 RUN = (
     "planned",  # when this batch was planned first, ns
@@ -196,9 +198,13 @@ class EventLog:
         ran.durations.extend(durations)
         ran.growth.extend(growth)
 
+    def stand_still(self) -> None:
+        """In the next step no sequence decodes: stints that include it got no token from it."""
+        self.stints += PACK_3(NOBODY, self.steps, self.steps + 1)
+
     def forget_steps_in_flight(self) -> None:
         """Cut stays and stints to the steps that have ended: those in flight never will."""
-        self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_table()))
+        self.stays, self.stints = (cut(table, self.steps) for table in (self.stay_table(), self.stint_rows()))
 
     def rest(self, now: Nanoseconds, cached: int) -> None:
         """The engine has nothing to do now, and `cached` of its free pages are still in the cache."""
@@ -216,9 +222,20 @@ class EventLog:
         """All stays: int64 of shape (stays, len(STAY)), a view."""
         return np.frombuffer(self.stays, np.int64).reshape(-1, len(STAY))
 
-    def stint_table(self) -> Integers:
-        """All stints: int64 of shape (stints, len(STINT)), a view."""
+    def stint_rows(self) -> Integers:
+        """All stints and steps in which all stand still, as they were written: (rows, len(STINT)), a view."""
         return np.frombuffer(self.stints, np.int64).reshape(-1, len(STINT))
+
+    def stint_table(self) -> Integers:
+        """All stints: int64 of shape (stints, len(STINT)); in a step of `still` they got no token."""
+        rows = self.stint_rows()
+        found: Integers = rows[rows[:, 0] != NOBODY]
+        return found
+
+    def still(self) -> list[int]:
+        """The steps in which no sequence decodes although some may, in order."""
+        rows = self.stint_rows()
+        return list(rows[rows[:, 0] == NOBODY, 1].tolist())
 
     def chunk_table(self) -> Integers:
         """All chunks: int64 of shape (chunks, len(CHUNK)), a view."""
@@ -262,7 +279,7 @@ class EventLog:
         digest = hashlib.sha256(b"slotstep log 1\n")
         digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
-        tables = (self.event_table, self.stay_table, self.stint_table, self.chunk_table, self.maximal_runs)
+        tables = (self.event_table, self.stay_table, self.stint_rows, self.chunk_table, self.maximal_runs)
         for part in (read() for read in (*tables, self.step_durations, self.filled_by_step)):
             digest.update(f"{part.shape}\n".encode())
             digest.update(np.ascontiguousarray(part, dtype="<i8").data)
@@ -270,24 +287,7 @@ class EventLog:
 
     def maximal_runs(self) -> Integers:
         """The runs (columns RUN), merged as long as the batch stayed the same, however they were recorded."""
-        table = self.ran.run_table()
-        if not len(table):
-            return table
-        runs = self.run_table()
-        ends = np.cumsum(self.step_durations())
-        last = np.cumsum(runs["steps"]) - 1
-        lasted = np.diff(ends[last], prepend=0)
-        grown = {"context": runs["decode"] * runs["steps"], "live": runs["tokens"] * runs["steps"]}
-        joined = runs["start"][1:] == (runs["start"] + lasted)[:-1]
-        for name in RUN:
-            if name in grown:
-                joined &= runs[name][1:] == (runs[name] + grown[name])[:-1]
-            elif name not in ("planned", "start", "steps", "waiting", "filled", "pages", "cached"):
-                joined &= runs[name][1:] == runs[name][:-1]
-        first = np.flatnonzero(np.concatenate(([True], ~joined)))
-        merged = table[first]
-        merged[:, RUN.index("steps")] = np.add.reduceat(runs["steps"], first)
-        return merged
+        return merged(self.ran.run_table(), self.run_table(), self.step_durations())
 
 
 def cut(table: Integers, steps: int) -> bytearray:

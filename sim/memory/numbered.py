@@ -10,8 +10,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
+from sim.memory.content import Share
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool, Share
+from sim.memory.prefix import PrefixPool
 from sim.sequence import Page, Sequence
 
 EMPTY = array("i")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
 from sim.log.cache_use import CacheUse
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
+
+Found = Any
+"""What `find` returns and the same pool reads again; its length is a number of pages."""
 
 
 class PagePool:
@@ -13,13 +19,17 @@ class PagePool:
     the same interface; here nothing is cached.
 
     remembers  whether the pool has a prefix cache
+    late       whether pages enter it once they are computed; otherwise with the plan of the step that fills them
     shared     positions that more than one sequence counts as its own, beyond the first
     cached     free pages whose content is still in the cache
     changes    how often the content of the cache has changed
+    refreshes  whether what was looked up last is evicted last, so that looking up what waits keeps it there
     use        how the cache was used; None without one
     """
 
     remembers = False
+    late = False
+    refreshes = False
     shared = 0
     cached = 0
     changes = 0
@@ -53,11 +63,19 @@ class PagePool:
         self.free -= pages
         assert self.free >= 0, "took a page that was not free"
 
-    def find(self, seq: Sequence) -> list[Page]:
-        """The cached pages of the longest prefix of a sequence, in order."""
-        return []
+    def find(self, seq: Sequence) -> Found:
+        """The cached pages of the longest prefix of a sequence."""
+        return ()
 
-    def claim(self, seq: Sequence, found: list[Page]) -> None:
+    def look_up(self, seq: Sequence, most: int) -> tuple[Any, int]:
+        """(place in the cache, tokens found) of the first `most` tokens of a sequence."""
+        return None, 0
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
+        return seq.index
+
+    def claim(self, seq: Sequence, found: Found) -> None:
         """Have a sequence hold the pages that `find` returned."""
 
     def withdraw(self, seq: Sequence, pages: int) -> None:
@@ -66,9 +84,56 @@ class PagePool:
     def keep(self, seq: Sequence, full: int) -> None:
         """Enter the first `full` pages of a sequence, which are full, into the cache."""
 
-    def takes_until_lost(self, found: list[Page]) -> int:
+    def in_use(self, found: Found, without: Sequence | None = None) -> int:
+        """How many of the pages found sequences hold, one of them left out."""
+        return 0
+
+    def released(self, seq: Sequence, pages: int) -> int:
+        """How many pages are free once a sequence has left that holds `pages`."""
+        return pages
+
+    def takes_until_lost(self, found: Found) -> int:
         """How many pages can be taken before one of `found` is evicted from the cache."""
         return self.free
+
+    # ------------------------------------------------------------------ in tokens, for passes of one kind
+
+    @property
+    def avail(self) -> int:
+        """Free tokens that are not cached."""
+        return (self.free - self.cached) * self.page_size
+
+    @property
+    def evictable(self) -> int:
+        """Cached tokens that no sequence holds."""
+        return self.cached * self.page_size
+
+    @property
+    def protected(self) -> int:
+        """Cached tokens that sequences hold."""
+        return 0
+
+    def match(self, seq: Sequence, most: int) -> int:
+        """Look up the first `most` tokens of a sequence to be pinned; returns the tokens found, whole pages."""
+        return 0
+
+    def pin(self, seq: Sequence) -> None:
+        """Hold what `match` found."""
+
+    def unpin(self, seq: Sequence) -> None:
+        """Hold what `match` found no longer."""
+
+    def make_room(self, tokens: int) -> int:
+        """Evict until `tokens` are available, or nothing is left to evict; returns the tokens evicted."""
+        return 0
+
+    def publish(self, seq: Sequence, tokens: int) -> None:
+        """Enter the whole pages of the first `tokens` tokens, all computed, into the cache."""
+
+    def touch(self, seq: Sequence) -> None:
+        """Use what is found of a sequence that waits."""
+
+    # ------------------------------------------------------------------ the end
 
     def give_back(self, seq: Sequence, pages: int) -> None:
         """Free the pages of a sequence, all that it holds."""

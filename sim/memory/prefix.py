@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from hashlib import blake2b
-from typing import Literal
 
 from sim.log.cache_use import CacheUse
+from sim.memory.content import Share, domain
 from sim.memory.pool import PagePool
 from sim.request import Request
 from sim.sequence import Page, Sequence
 
-Share = Literal["none", "tenant", "all"]
 Key = Hashable
 
 
@@ -59,13 +58,25 @@ class PrefixPool(PagePool):
 
     def find(self, seq: Sequence) -> list[Page]:
         """The cached pages of the longest prefix of a sequence, leaving at least one token to compute."""
+        return self.prefix(seq, seq.known - 1)
+
+    def prefix(self, seq: Sequence, most: int) -> list[Page]:
+        """The cached pages of the longest prefix of the first `most` tokens of a sequence."""
         found = []
-        for key in self.keys(seq, (seq.known - 1) // self.page_size):
+        for key in self.keys(seq, most // self.page_size):
             pages = self.known.get(key)
             if not pages:
                 break
             found.append(next(iter(pages)))
         return found
+
+    def domain(self, seq: Sequence) -> Hashable:
+        """Which sequences may share pages with this one: those of equal domain."""
+        return domain(seq.request, self.share)
+
+    def look_up(self, seq: Sequence, most: int) -> tuple[None, int]:
+        """(no place, tokens found) of the first `most` tokens of a sequence."""
+        return None, len(self.prefix(seq, most)) * self.page_size
 
     def claim(self, seq: Sequence, found: list[Page]) -> None:
         """Have a sequence hold the pages that `find` returned."""
@@ -102,12 +113,54 @@ class PrefixPool(PagePool):
         while len(self.idle) > self.free:
             self.forget(next(iter(self.idle)))
 
+    def in_use(self, found: list[Page], without: Sequence | None = None) -> int:
+        """How many of the pages found sequences hold, one of them left out."""
+        alone = () if without is None else {page for page in without.pages.table if page.holders == 1}
+        return sum(page.holders > 0 and page not in alone for page in found)
+
+    def released(self, seq: Sequence, pages: int) -> int:
+        """How many pages are free once a sequence has left that holds `pages`."""
+        return pages - sum(page.holders > 1 for page in seq.pages.table)
+
     def takes_until_lost(self, found: list[Page]) -> int:
         """How many pages can be taken before one of `found` is evicted."""
         at_stake = {page for page in found if not page.holders}
         if not at_stake:
             return self.free
         return self.free - len(self.idle) + next(place for place, page in enumerate(self.idle) if page in at_stake)
+
+    # ------------------------------------------------------------------ in tokens, for passes of one kind
+
+    @property
+    def protected(self) -> int:
+        """Cached tokens that sequences hold."""
+        return (sum(map(len, self.known.values())) - len(self.idle)) * self.page_size
+
+    def match(self, seq: Sequence, most: int) -> int:
+        """Look up the first `most` tokens of a sequence to be pinned; returns the tokens found, whole pages."""
+        seq.pages.in_tree = len(self.prefix(seq, most)) * self.page_size
+        return seq.pages.in_tree
+
+    def pin(self, seq: Sequence) -> None:
+        """Hold what `match` found."""
+        self.claim(seq, self.prefix(seq, seq.pages.in_tree))
+
+    def unpin(self, seq: Sequence) -> None:
+        """Hold what `match` found no longer."""
+        self.give_back(seq, len(seq.pages.table))
+
+    def make_room(self, tokens: int) -> int:
+        """Evict the least recently used until `tokens` are available, or none is left; returns the tokens evicted."""
+        before = len(self.idle)
+        while self.idle and self.avail < tokens:
+            self.forget(next(iter(self.idle)))
+        return (before - len(self.idle)) * self.page_size
+
+    def publish(self, seq: Sequence, tokens: int) -> None:
+        """Enter the whole pages of the first `tokens` tokens, all computed, into the cache."""
+        self.keep(seq, tokens // self.page_size)
+
+    # ------------------------------------------------------------------ what leaves the cache
 
     def forget(self, page: Page) -> None:
         """Evict a page that no sequence holds."""
@@ -161,8 +214,7 @@ class PrefixPool(PagePool):
 
     def root(self, request: Request) -> bytes:
         """The first key of the chain of a request: a hash of the domain and the adapter."""
-        domain = {"none": request.id, "tenant": request.tenant, "all": ""}[self.share]
-        return digest(b"", repr((self.share, domain, request.adapter, self.identity)).encode())
+        return digest(b"", repr((self.share, *domain(request, self.share), self.identity)).encode())
 
     def contents(self) -> list[bytes]:
         """Keys from content of all cached pages, the least recently used first, for `warm`."""

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from sim.memory.pool import PagePool
+from sim.policy.listener import Listener
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -22,16 +23,20 @@ Rank = tuple[int | float | str, ...]
 class Order(ABC):
     """The queue of waiting sequences of one engine, in the order in which they should be admitted.
 
-    appends         a new sequence never goes before one that waits already
-    by_urgency      the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
-    preempts        a waiting sequence may take the slot of a running one: `displaced` is called
-    counts_service  the hooks from `admitted` on are called
+    appends     a new sequence never goes before one that waits already
+    by_urgency  the order is that of `urgency`: a displaced sequence never goes before the one that displaced it
+    preempts    a waiting sequence may take the slot of a running one: `displaced` is called
+    listeners   what the engine notifies of the service of its sequences, in this order; registered with the order
+    looks_up    its latest `arrange` has looked every waiting sequence up in the cache
+    cuts_one    while one prompt is computed in parts, no other is cut (engines with passes of one kind)
     """
 
     appends = False
     by_urgency = False
     preempts = False
-    counts_service = False
+    listeners: tuple[Listener, ...] = ()
+    cuts_one = False
+    looks_up = False
 
     @abstractmethod
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
@@ -47,6 +52,9 @@ class Order(ABC):
         By default the same as `push`. Override it in an order that keeps places or charges on entry.
         """
         self.push(seq, now, step)
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Put the queue in order for an admission pass; called once, before the first `head` of the pass."""
 
     @abstractmethod
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
@@ -73,6 +81,10 @@ class Order(ABC):
     def __iter__(self) -> Iterator[Sequence]:
         """All waiting sequences, in the order of admission if nothing changed, where there is such an order."""
 
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
+        """Most positions of a pass with that budget for a sequence whose prefill goes on; None: no limit."""
+        return None
+
     def next_change(self, now: Nanoseconds, step: int) -> tuple[Nanoseconds | None, int | None]:
         """When `head` may return another sequence although none arrives, is admitted, is preempted or ends.
 
@@ -90,21 +102,6 @@ class Order(ABC):
         sequences decode, the result must not change from one step to the next.
         """
         return None
-
-    def admitted(self, seq: Sequence, step: int) -> None:
-        """A sequence has been admitted, in the plan of step number `step`."""
-
-    def token(self, seq: Sequence, step: int) -> None:
-        """A sequence gets a token from step number `step` - 1: its first, or the next after a preemption."""
-
-    def decoding(self, seq: Sequence, step: int) -> None:
-        """A sequence gets one token from every step from number `step` on."""
-
-    def paused(self, seq: Sequence, step: int) -> None:
-        """A sequence gets none from step number `step` on: it ended, was preempted or got no budget."""
-
-    def left(self, seq: Sequence, step: int) -> None:
-        """A sequence has ended or was aborted, and is gone from slots and queue, before step number `step`."""
 
 
 class RankedOrder(Order):

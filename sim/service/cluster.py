@@ -10,7 +10,7 @@ from collections.abc import Sequence as Several
 from typing import Protocol
 
 from sim.cost.forms import StepCost
-from sim.engine.scheduler import Scheduler
+from sim.engine.planner import Planner
 from sim.log.events import EventLog
 from sim.request import Request
 from sim.sequence import Sequence
@@ -62,7 +62,7 @@ class First:
 
 def simulate(
     requests: Iterable[Request] | Clients,
-    scheduler: Scheduler,
+    scheduler: Planner,
     cost: StepCost,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
@@ -81,7 +81,7 @@ def simulate(
 
 def simulate_cluster(
     requests: Iterable[Request] | Clients,
-    replicas: Iterable[tuple[Scheduler, StepCost]],
+    replicas: Iterable[tuple[Planner, StepCost]],
     router: Router,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,

@@ -99,15 +99,14 @@ class Shutdown:
         decoded = seq.decoding
         if decoded:
             state.decoders.leave(seq)
-            if state.waiting.order.counts_service:
-                state.waiting.order.paused(seq, state.decoders.step)
+            for listener in state.listeners:
+                listener.paused(seq, state.decoders.step)
         self.roll_back(seq)
         if decoded and seq.last_step >= seq.joined:
             self.log.stint(seq.index, seq.joined, seq.last_step + 1)
         if seq.entered < self.ended_steps:
             self.log.stay(seq.index, seq.entered, self.ended_steps)
-        seq.pages.hold([])
-        seq.pages.reserve(0)
+        seq.pages.lose()
         if seq in state.leaving.abandoned:
             self.log.event(self.now, RELEASED, seq.index, seq.over)
             state.depart(seq)

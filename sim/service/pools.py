@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sim.cost.forms import StepCost
-from sim.engine.scheduler import Scheduler
+from sim.engine.planner import Planner
 from sim.log.events import Kind
 from sim.request import Leg, Request
 from sim.sequence import Sequence
@@ -61,7 +61,7 @@ class RoutedRequest:
 class Pool:
     """Replicas, each a scheduler and its cost, behind a router. Raises ValueError for several without a router."""
 
-    replicas: Several[tuple[Scheduler, StepCost]]
+    replicas: Several[tuple[Planner, StepCost]]
     router: Router = field(default_factory=First)
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class RunningPool:
         self.first = first
         self.loads = [Load() for _ in replicas]
         self.held: deque[RoutedRequest] = deque()
-        self.alike = len({capacity(replica.scheduler) for replica in replicas}) == 1
+        self.alike = len({replica.scheduler.capacity for replica in replicas}) == 1
 
     def choose(self, routed: RoutedRequest) -> int | None:
         """The place of a replica that is up, of those that the request fits on if any; None if none of them is up."""
@@ -104,15 +104,9 @@ class RunningPool:
         return complaint
 
 
-def capacity(scheduler: Scheduler) -> tuple[object, ...]:
-    """What decides whether a request fits on an engine at all."""
-    pool, config = scheduler.pool, scheduler.config
-    return pool.pages, pool.page_size, config.max_model_len, config.chunked or config.token_budget
-
-
-def misfit(routed: RoutedRequest, scheduler: Scheduler) -> str:
+def misfit(routed: RoutedRequest, scheduler: Planner) -> str:
     """Why the next leg of a request could never run on an engine; empty if it could."""
-    return scheduler.misfit(scheduler.sequence(routed.request, -1, routed.leg))
+    return scheduler.misfit(routed.request, routed.leg)
 
 
 def down() -> Load:

@@ -15,7 +15,9 @@ from itertools import accumulate
 import simpy
 
 from sim.cost.forms import Curve, StepCost
+from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import WHOLE, Leg, Nanoseconds, Request
@@ -66,7 +68,7 @@ class Replica:
     def __init__(
         self,
         env: Clock,
-        scheduler: Scheduler,
+        scheduler: Planner,
         cost: StepCost,
         macro: bool = True,
         on_end: Callable[[Sequence], None] | None = None,
@@ -79,7 +81,7 @@ class Replica:
         self.macro = macro
         self.on_end = on_end
         self.number = number
-        if isinstance(cost, Curve) and cost.needs_longest:
+        if isinstance(cost, Curve | Scaled) and cost.needs_longest:
             scheduler.state.decoders.watch()
         self.ahead = scheduler.config.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None
@@ -92,7 +94,7 @@ class Replica:
 
     def submit(self, request: Request, leg: Leg = WHOLE) -> Sequence | None:
         """A request, or one leg of it, arrives now; returns its sequence, None if it is rejected."""
-        if self.flying is not None and self.scheduler.policy.order.counts_service:
+        if self.flying is not None and self.scheduler.policy.order.listeners:
             self.catch_up(self.flying)
         seq = self.scheduler.submit(request, self.env.now, leg)
         if self.flying is None:
@@ -122,6 +124,7 @@ class Replica:
         self.flying = self.following = self.wake = None
         self.in_tail = self.must_plan = False
         self.down = True
+        assert isinstance(self.scheduler, Scheduler), "engines with passes of one kind do not fail"
         return fail(self.scheduler, now, since, in_flight, fate)
 
     def restart(self) -> None:
@@ -170,8 +173,9 @@ class Replica:
             if self.flying is None:
                 self.await_order(now)
             return
-        if self.macro and batch.repeat > 1:
-            batch.durations = self.cost.run(batch, batch.repeat, batch.growth)
+        growth = batch.growth
+        if self.macro and len(growth) > 1:
+            batch.durations = self.cost.run(batch, len(growth), growth)
         else:
             batch.durations = array("q", [self.cost.step(batch)])
         if self.flying is not None:

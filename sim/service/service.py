@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
 from sim.log.service_log import ServiceLog
@@ -117,7 +118,7 @@ class Service(Attempts):
         pool.loads[place].add(routed.request)
         self.on_replica[number][seq.index] = routed
 
-    def turned_away(self, routed: RoutedRequest, scheduler: Scheduler) -> None:
+    def turned_away(self, routed: RoutedRequest, scheduler: Planner) -> None:
         """An engine has rejected a request; what could never run there is not tried again."""
         reason = scheduler.complaint
         if misfit(routed, scheduler):
@@ -246,7 +247,7 @@ def serve(
         if transfer is None:
             raise ValueError("two pools need a transfer between them")
         for scheduler, _ in (replica for pool in pools for replica in pool.replicas):
-            if scheduler.config.evict == "after" or scheduler.closed:
+            if not isinstance(scheduler, Scheduler) or scheduler.config.evict == "after" or scheduler.closed:
                 raise ValueError("two pools need continuous batching and evict 'before'")
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)

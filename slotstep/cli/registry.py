@@ -49,6 +49,7 @@ COMMANDS: Registry[Command] = Registry(
         "calibrate from-steps": "slotstep.cli.calibrate.from_steps:from_steps",
         "calibrate from-log": "slotstep.cli.calibrate.from_log:from_log",
         "calibrate from-operators": "slotstep.cli.calibrate.from_operators:from_operators",
+        "calibrate from-aiconfigurator": "slotstep.cli.calibrate.from_aiconfigurator:from_aiconfigurator",
         "calibrate from-shapes": "slotstep.cli.calibrate.from_shapes:from_shapes",
         "calibrate measure": "slotstep.cli.calibrate.measure:measure",
         "calibrate fit": "slotstep.cli.calibrate.fit:fit",

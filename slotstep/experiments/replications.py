@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reports.statistics.replications import LATENCIES, Replication, Replications
+from reports.statistics.replications import LATENCIES, Replication, Replications, metrics_of_the_run
+from reports.text.metric_comparison import value_at
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
 from slotstep.runs import size_limits
@@ -52,7 +53,9 @@ def replicate(
                 "expected laws, or a transform that draws, such as resample: 60s"
             )
     return Replications(
-        numbers, {name: [found[seed][place] for seed in numbers] for place, name in enumerate(policies)}
+        numbers,
+        {name: [found[seed][place] for seed in numbers] for place, name in enumerate(policies)},
+        more=scenario.metrics or (),
     )
 
 
@@ -81,10 +84,7 @@ def measured(result: Result) -> Replication:
         values[np.isnan(values) & over] = np.inf
         latencies[name] = values
     summary = result.summary
-    whole = {
-        "occupancy": summary["occupancy"],
-        "output_tokens_per_s": summary["rates"]["output_tokens_per_s"],
-        "attainment": summary["attainment"],
-        "client_wait_s": summary["client_wait_s"]["max"],
-    }
+    of_the_run = metrics_of_the_run(tuple(summary.get("metrics", ())))
+    whole = {metric.key: value_at(summary, path) for path, metric in of_the_run.items()}
+    whole["client_wait_s"] = summary["client_wait_s"]["max"]
     return Replication(latencies, whole, result.queue_grows)

@@ -126,7 +126,7 @@ class Case(Section):
         if section["enable_prefix_caching"] is True:
             section["share"] = "all"
         mapping = {"workload": {"requests": [{"output": 1}]}, "cost": {"unit": "1ns"}, "engine": section}
-        return build.scheduler(parse(mapping, source=f"{source}: config"))
+        return build.stepwise(parse(mapping, source=f"{source}: config"))
 
 
 class InFlight(NamedTuple):

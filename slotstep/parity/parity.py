@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from slotstep.parity import sglang_cases
 from slotstep.parity.cases import Case, Line, replay
 from slotstep.scenario.document import brief
 from slotstep.scenario.validation_errors import complaint
 from traces.errors import BadInput
+
+AnyCase = TypeVar("AnyCase", Case, sglang_cases.Case)
 
 FIELDS = (
     "arrived",
@@ -37,8 +40,17 @@ FIELDS = (
     "free_blocks_after",
 )
 """The fields that are compared if a line of the log has them; dicts and lists including their order."""
+OF_SGLANG = (
+    *("arrived", "kind", "extend", "decode", "chunked", "waiting", "running", "full", "ratio"),
+    *("avail", "evictable", "protected", "evicted", "retracted", "preempted", "aborted"),
+    *("sampled", "finished", "avail_after", "evictable_after", "ratio_after", "msg"),
+)
+"""The fields of a log of SGLang, where all orders have a meaning."""
 UNORDERED = ("computed_before", "resumed", "preempted", "hit_tokens", "blocks", "sampled", "finished")
 """Fields that are sets of requests, compared without their order."""
+
+COMPARED = ("step", "drain", "error")
+"""Types of lines that are compared."""
 
 GZIP = b"\x1f\x8b"
 MOST_SHOWN = 8
@@ -84,11 +96,19 @@ class Report:
 
 
 def check(case: Path, log: Path) -> Report:
-    """Replay `case` and compare every line of `log`. Raises BadInput for invalid files."""
-    return compare(read_log(log), replay(read_case(case), str(case)))
+    """Replay `case` and compare every line of `log`, of vLLM or of SGLang. Raises BadInput for invalid files."""
+    lines = list(read_log(log))
+    if "sglang_version" in lines[0]:
+        return compare(lines, sglang_cases.replay(read_case(case, sglang_cases.Case), str(case)), OF_SGLANG, ())
+    return compare(lines, replay(read_case(case), str(case)))
 
 
-def compare(log: Iterable[Line], ours: Iterable[Line]) -> Report:
+def compare(
+    log: Iterable[Line],
+    ours: Iterable[Line],
+    fields: Sequence[str] = FIELDS,
+    unordered: Sequence[str] = UNORDERED,
+) -> Report:
     """The differences between the lines of an engine's log and ours.
 
     A log that ends with its summary is complete: then lines that only we have count too.
@@ -99,11 +119,13 @@ def compare(log: Iterable[Line], ours: Iterable[Line]) -> Report:
     complete = False
     for line in log:
         complete = line["type"] == "summary"
-        if line["type"] not in ("step", "drain"):
+        if line["type"] not in COMPARED:
             continue
-        steps += 1
+        steps += line["type"] != "error"
         mine = decided.pop(place(line), None)
-        found = Mismatch(place(line), (), "ours") if mine is None else Mismatch(place(line), differences(line, mine))
+        found = Mismatch(place(line), (), "ours")
+        if mine is not None:
+            found = Mismatch(place(line), differences(line, mine, fields, unordered))
         if found.missing or found.differences:
             mismatches += 1
             first = first or found
@@ -114,23 +136,27 @@ def compare(log: Iterable[Line], ours: Iterable[Line]) -> Report:
 
 
 def place(line: Line) -> str:
-    """Which step a line is about: `step 17`, or `drain 120` for results that came after the last plan."""
-    return f"{line['type']} {line['step']}"
+    """Which step a line is about: `step 17`, `drain 120` for results after the last plan, or `error` at its end."""
+    return "error" if line["type"] == "error" else f"{line['type']} {line['step']}"
 
 
-def differences(line: Line, ours: Line) -> tuple[Difference, ...]:
+def differences(
+    line: Line, ours: Line, fields: Sequence[str] = FIELDS, unordered: Sequence[str] = UNORDERED
+) -> tuple[Difference, ...]:
     """The fields of a line that differ from ours, including their order where it is meaningful."""
-    pairs = ((field, sort(field, line[field]), sort(field, ours.get(field))) for field in FIELDS if field in line)
+    pairs = (
+        (field, sort(line[field], field in unordered), sort(ours.get(field), field in unordered))
+        for field in fields
+        if field in line
+    )
     return tuple(Difference(field, engine, mine) for field, engine, mine in pairs if not same(engine, mine))
 
 
-def sort(field: str, value: Any) -> Any:
+def sort(value: Any, meaningless: bool) -> Any:
     """The value of a field, sorted if its order is meaningless."""
-    if field in UNORDERED and isinstance(value, dict):
+    if meaningless and isinstance(value, dict):
         return {key: value[key] for key in sorted(value)}
-    if field in UNORDERED and isinstance(value, list):
-        return sorted(value, key=str)
-    return value
+    return sorted(value, key=str) if meaningless and isinstance(value, list) else value
 
 
 def same(left: Any, right: Any) -> bool:
@@ -167,12 +193,12 @@ def has_not(which: str) -> str:
     return "have not" if which == "ours" else "has not"
 
 
-def read_case(path: Path) -> Case:
+def read_case(path: Path, kind: type[AnyCase] = Case) -> AnyCase:  # type: ignore[assignment]  # the usual kind
     """The case in a file. Raises BadInput for an invalid one."""
     try:
-        return Case.model_validate_json(content(path))
+        return kind.model_validate_json(content(path))
     except ValidationError as error:
-        raise BadInput(f"{path}: {complaint(error, Case, {})}") from None
+        raise BadInput(f"{path}: {complaint(error, kind, {})}") from None
 
 
 def read_log(path: Path) -> Iterator[Line]:

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim.accounting.metrics import chosen
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ def summary(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: invalid JSON: {error}") from None
     if not isinstance(found, dict) or "slot_steps" not in found:
         raise BadInput(f"{path}: expected the summary of a run, with the key slot_steps")
+    try:
+        chosen(found.get("metrics", ()))
+    except ValueError as error:
+        raise BadInput(f"{path}: metrics: {error}") from None
     return found
 
 

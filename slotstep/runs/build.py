@@ -9,12 +9,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
+from sim.engine.apart.config import ApartConfig, RatioConfig
+from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
+from sim.memory.radix import RadixPool
 from sim.policy.base import Policy
 from sim.request import Request
 from slotstep.runs import costs
@@ -22,7 +26,9 @@ from slotstep.runs.policy import admission, order, router, victim
 from slotstep.runs.workload import check as check_workload
 
 if TYPE_CHECKING:
+    from slotstep.scenario.apart import Apart
     from slotstep.scenario.cluster import Pool
+    from slotstep.scenario.engine import Engine
     from slotstep.scenario.schema import Scenario
 
 
@@ -54,6 +60,9 @@ def check_replicas(scenario: Scenario) -> None:
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             scheduler(each)
+            if each.engine.apart is not None and scenario.cluster.failures is not None:
+                with scenario.blamed("engine.apart: "):
+                    raise ValueError("failures are not modelled of an engine with passes of one kind")
             if len(scenario.cluster.pools) > 1:
                 two_phases(each)
 
@@ -61,6 +70,9 @@ def check_replicas(scenario: Scenario) -> None:
 def two_phases(scenario: Scenario) -> None:
     """Raise BadInput for an engine that cannot hand over or take over a request between prefill and decode."""
     given = scenario.engine
+    if given.apart is not None:
+        with scenario.blamed("engine.apart: "):
+            raise ValueError("pools of prefill and decode need an engine without it")
     for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
         with scenario.blamed(f"engine.{key}: "):
             if found != expected:
@@ -80,7 +92,7 @@ def check_blocks(scenario: Scenario, sent: Sequence[Request]) -> None:
                 )
 
 
-def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
+def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
     """An empty scheduler with the scenario's engine and policy. Raises BadInput if they do not fit.
 
     numbered  pages have numbers, as a real engine needs them
@@ -95,11 +107,57 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Scheduler:
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
-        pool = (NumberedPool if numbered else PagePool)(pages, size)
-        if engine.share is not None:
-            kind = NumberedPrefixPool if numbered else PrefixPool
-            pool = kind(pages, size, engine.share, repr((engine.model, engine.positions)))
-        return Scheduler(policy, pool, engine_config(scenario))
+        if engine.apart is not None:
+            return ApartScheduler(policy, memory(engine, pages, size, numbered), apart_config(scenario, engine.apart))
+        return Scheduler(policy, memory(engine, pages, size, numbered), engine_config(scenario))
+
+
+def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
+    """As `scheduler`, for what needs steps that mix prompts and decodes. Raises BadInput for passes of one kind."""
+    made = scheduler(scenario, numbered)
+    if not isinstance(made, Scheduler):
+        with scenario.blamed("engine.apart: "):
+            raise ValueError("a replay on a device needs steps that mix prompts and decodes")
+    return made
+
+
+def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> PagePool:
+    """The memory of an engine: `pages` pages of `size` positions, with its prefix cache if it has one.
+
+    Raises ValueError for a radix cache whose pages should have numbers.
+    """
+    if engine.share is None:
+        return (NumberedPool if numbered else PagePool)(pages, size)
+    identity = repr((engine.model, engine.positions))
+    if engine.radix is None:
+        return (NumberedPrefixPool if numbered else PrefixPool)(pages, size, engine.share, identity)
+    if numbered:
+        raise ValueError("radix: a replay on a device needs a prefix cache of blocks (prefix_cache: true)")
+    return RadixPool(pages, size, engine.share, **dict(engine.radix))
+
+
+def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
+    """The settings of an engine with passes of one kind as the kernel takes them."""
+    engine = scenario.engine
+    return ApartConfig(
+        slots=engine.slots,
+        max_prefill_tokens=apart.max_prefill_tokens,
+        chunked_prefill_size=apart.chunked_prefill_size or None,
+        mixed=apart.mixed,
+        prefill_interval=apart.prefill_interval,
+        prefill_max_requests=apart.prefill_max_requests,
+        depth=2 if engine.async_scheduling else 1,
+        max_model_len=engine.max_model_len,
+        ratio=RatioConfig(
+            apart.initial_ratio, apart.minimum_ratio, apart.decay_passes, ahead=apart.ahead, clip=apart.clip
+        ),
+        by_rule=apart.admission == "rule",
+        preempt_by=apart.preempt_by,
+        retract_by_priority=apart.retraction == "priority",
+        retract_latest=apart.retraction == "latest",
+        returns_to=apart.returns_to,
+        queue_limit=scenario.limits.queue,
+    )
 
 
 def engine_config(scenario: Scenario) -> EngineConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from calibrate.hardware.devices import device as known_device
 from calibrate.hardware.memory_plan import capacity
 from calibrate.models.architecture import from_mapping
 from calibrate.profiles.forms import curve as form_of
@@ -15,6 +16,7 @@ from slotstep.scenario.cost import TERMS
 from slotstep.scenario.fields import parts
 
 if TYPE_CHECKING:
+    from slotstep.scenario.cost import Cost
     from slotstep.scenario.schema import Scenario
 
 
@@ -73,6 +75,20 @@ def profile(scenario: Scenario) -> Profile | None:
     return found
 
 
+def device(given: Cost) -> tuple[str, float | None] | None:
+    """The name of the device of a cost, and its memory in bytes where it is known; None for a cost of no device.
+
+    Raises ValueError for a profile or a device that does not exist.
+    """
+    if given.shape is not None:
+        sheet = known_device(given.shape.device)
+        return sheet.name, sheet.memory
+    if given.profile is None:
+        return None
+    content = profiles.find(given.profile).content
+    return content["device"], content["memory"]
+
+
 def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
     """The number of pages that fit into the share `engine.fit` of device memory beside the model of the cost.
 
@@ -85,12 +101,14 @@ def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
             raise ValueError(
                 "the memory of the device is not known; expected a cost with a shape, or a profile with it"
             )
-        content = profile.content
+        content, details = profile.content, profile.content.get("details") or {}
+        weights = details.get("weights")
         return capacity(
             from_mapping(content["model"]),
             content["memory"],
-            dtype=content["dtype"],
-            kv_dtype=(content.get("details") or {}).get("kv_dtype"),
+            dtype=content["dtype"] if weights is None else "bfloat16",
+            kv_dtype=details.get("kv_dtype"),
+            weights=weights,
             utilization=machine.fit,
             tensor_parallel=content["tensor_parallel"],
             page_size=machine.page_size,

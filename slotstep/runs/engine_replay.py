@@ -155,9 +155,9 @@ def run(
     """Serve the scenario's requests on an open engine; parameters as in `calibrate.replay.live`. Raises BadInput."""
     made = load_workload(scenario) if workload is None else workload
     sent = limited(made.requests, scenario.limits)
-    if scenario.engine.prefix_cache:
+    if scenario.engine.prefix_cache and scenario.engine.radix is None:
         build.check_blocks(scenario, sent)
-    scheduler = build.scheduler(scenario, numbered=True)
+    scheduler = build.stepwise(scenario, numbered=True)
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, scenario.engine.page_size)
     with as_bad_input():

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from slotstep.runs import build, size_limits
+from slotstep.runs import build, costs, size_limits
 from slotstep.runs.resolution import pinned
-from slotstep.scenario import document, presets
+from slotstep.scenario import cluster, document, presets
+from slotstep.scenario.cost import Cost
 from slotstep.scenario.schema import Scenario
 from slotstep.scenario.validation_errors import complaint
 from slotstep.scenario.workload import AUTO, SOURCES, TRACE_OPTIONS
 from traces.errors import BadInput
+
+DEVICE_KEYS = ("device", "device_memory")
 
 
 def load(
@@ -53,15 +57,50 @@ def parse(
 
     Raises BadInput, one line with `source` and key.
     """
-    given = {"name": name, **mapping, **({"allow_large": True} if allow_large else {})}
+    placed = on_devices(mapping, folder or Path())
+    given = {"name": name, **placed, **({"allow_large": True} if allow_large else {})}
     try:
         scenario = Scenario.model_validate(given, context={"folder": folder or Path(), "source": source})
     except ValidationError as error:
         raise BadInput(f"{source}: {complaint(error, Scenario, spelling(mapping))}") from None
+    scenario.keep_given(mapping)
     size_limits.check(scenario)
     complete = pinned(scenario)
     build.check(complete)
     return complete
+
+
+def on_devices(mapping: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A scenario whose engines with a preset name the device of their cost, unless they name one, or its memory.
+
+    A cost that is invalid, or of no device, leaves its engine as it is.
+    """
+    base, cost = mapping.get("engine") or {}, mapping.get("cost")
+    if not isinstance(base, Mapping):
+        return dict(mapping)
+    placed = {**mapping, "cluster": copy.deepcopy(mapping["cluster"])} if "cluster" in mapping else dict(mapping)
+    for group in cluster.groups_given(placed):
+        own = group.get("engine") or {}
+        if isinstance(own, Mapping) and ("cost" in group or "preset" in own):
+            known = presets.chosen({**base, **own})
+            named = any(key in section for section in (base, own) for key in DEVICE_KEYS)
+            if known is not None and not named:
+                group["engine"] = {**own, **device_of(group.get("cost", cost), folder)}
+    if presets.chosen(base) is not None and not any(key in base for key in DEVICE_KEYS):
+        placed["engine"] = {**base, **device_of(cost, folder)}
+    return placed
+
+
+def device_of(given: object, folder: Path) -> dict[str, str]:
+    """The keys of an engine that name the device of a cost, as far as the cost knows them."""
+    try:
+        found = costs.device(Cost.model_validate(given, context={"folder": folder}))
+    except (ValidationError, ValueError):
+        return {}
+    if found is None:
+        return {}
+    name, size = found
+    return {"device": name} if size is None else {"device": name, "device_memory": f"{size / 2**30:.6g}GiB"}
 
 
 def spelling(mapping: Mapping[str, Any]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from sim.service.cluster import First, Router
 from slotstep.scenario import units
 from slotstep.scenario.cluster import POOLS
 from slotstep.scenario.durations import in_nanoseconds, with_units
+from slotstep.scenario.engine import RULES
 from slotstep.scenario.fields import parts
 from traces.synthetic.parser import length
 
@@ -41,13 +42,16 @@ def order(scenario: Scenario) -> Order:
         needy = policies.needs_prefix_cache(name, options)
         if needy and not scenario.engine.prefix_cache:
             raise ValueError(f"{needy} needs engine.prefix_cache: true")
+        needy = policies.needs_radix_cache(name, options)
+        if needy and scenario.engine.radix is None:
+            raise ValueError(f"{needy} needs engine.prefix_cache: radix")
         return made
 
 
 def admission(scenario: Scenario) -> Admission:
     """The admission rule of the engine. Raises BadInput for an unknown rule or option."""
     name, options = scenario.engine.rule
-    with scenario.blamed("engine.admission: " if ":" in name else f"engine.{name}: "):
+    with scenario.blamed(f"engine.{name if name in RULES else 'admission'}: "):
         return made(ADMISSIONS, name, options)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slotstep.runs import costs
 from slotstep.runs.build import check_replicas
 from slotstep.runs.policy import resolved_policy
-from slotstep.scenario import cluster
+from slotstep.scenario import cluster, presets
 from slotstep.scenario.policy import PolicyChoice
 
 if TYPE_CHECKING:
@@ -32,6 +32,29 @@ def unpinned(scenario: Scenario) -> dict[str, Any]:
     for section in (settings, *cluster.group_sections(settings)):
         if "fit" in section["engine"]:
             del section["engine"]["pages"]
+    return settings
+
+
+def on_profile(scenario: Scenario, profile: str) -> dict[str, Any]:
+    """As `unpinned`, on a profile; an engine with a preset has the defaults of the profile's device.
+
+    What the scenario gives for its engines stays, a device too.
+    """
+    settings = unpinned(scenario) | {"cost": {"profile": profile}}
+    groups = list(cluster.group_sections(settings))
+    for group in groups:
+        group.pop("cost", None)
+    given = scenario.given
+    preset = presets.chosen(given.get("engine") or {})
+    if preset is not None:
+        sections = zip((settings, *groups), (given, *cluster.groups_given(given)), strict=True)
+        for section, own in sections:
+            engine = {"preset": preset.name, **(own.get("engine") or {})}
+            read = {name: engine[alias] for alias, name in presets.written(engine).items()} | preset.read(engine)
+            ours = {name: value for name, value in read.items() if "." not in name}
+            spelled = {*preset.ordering, *(alias for alias, name in preset.aliases.items() if name in ours)}
+            kept = {key: value for key, value in engine.items() if key not in spelled} | ours
+            section["engine"] = kept | {key: section["engine"][key] for key in ("warm",) if key in kept}
     return settings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.cost.forms import StepCost
-from sim.engine.scheduler import Scheduler
+from sim.engine.planner import Planner
 from sim.memory.prefix import PrefixPool
 from sim.service.cluster import simulate_cluster
 from sim.service.pools import Pool
@@ -61,7 +61,7 @@ def run(
     cluster = scenario.cluster
     pools = [[(each, scheduler(each)) for each in replicas(scenario, pool)] for pool in cluster.pools]
     for each, _ in chain(*pools):
-        if each.engine.prefix_cache:
+        if each.engine.prefix_cache and each.engine.radix is None:
             check_blocks(each, sent)
     caches = [made.pool for _, made in chain(*pools) if isinstance(made.pool, PrefixPool)]
     engines = cluster.engines(scenario.engine)
@@ -93,7 +93,7 @@ def compare(scenario: Scenario, names: Sequence[str]) -> list[Result]:
     return [run(each, workload=workload) for each in scenarios]
 
 
-def warm_up(replicas: Sequence[tuple[Engine, Scheduler]]) -> None:
+def warm_up(replicas: Sequence[tuple[Engine, Planner]]) -> None:
     """Fill the prefix caches from the files that engines name: replicas that share a file take its parts in order.
 
     Raises BadInput for a file that is not a cache file, and for one that does not fit the replicas.
@@ -108,7 +108,7 @@ def warm_up(replicas: Sequence[tuple[Engine, Scheduler]]) -> None:
 
 def simulate(
     scenario: Scenario,
-    pools: Sequence[Sequence[tuple[Scenario, Scheduler]]],
+    pools: Sequence[Sequence[tuple[Scenario, Planner]]],
     senders: Clients,
     progress: Callable[[int], None] | None,
     price: StepCost | None = None,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from sim.engine.apart.admission import OutOfMemoryError
 from sim.request import Request
 from sim.service.bounds import Bounds, Stopped
 from slotstep.scenario import units
@@ -146,9 +147,12 @@ def bounds(scenario: Scenario) -> Bounds:
 
 @contextmanager
 def stopping(scenario: Scenario) -> Iterator[None]:
-    """Raise a Stopped of the block as a BadInput that names the reason and the key."""
+    """Raise a Stopped of the block as a BadInput that names the reason and the key; an engine that dies likewise."""
     try:
         yield
+    except OutOfMemoryError as death:
+        with scenario.blamed("engine: "):
+            raise ValueError(str(death)) from None
     except Stopped as run:
         with scenario.blamed(""):
             raise reason(scenario, run) from None

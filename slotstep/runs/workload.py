@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.request import Request
 from slotstep.runs import size_limits
+from slotstep.scenario import units
 from slotstep.scenario.durations import in_nanoseconds
 from slotstep.scenario.workload import AUTO
 from traces import synthetic
@@ -24,6 +25,10 @@ from traces.transforms import operations, pipeline
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
     from slotstep.scenario.workload import Workload
+
+
+TOLERATED = 0.1
+"""The share of its time by which a part of a merge may end before the last one without a remark."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,11 @@ def make(scenario: Scenario, given: Workload, where: str, seed: int, read: Reade
             found = [
                 request if request.declared else replace(request, declared=given.max_output) for request in found
             ]
+    if given.ignore_eos:
+        found = [
+            replace(request, declared=request.output, patience=replace(request.patience, ignore_eos=True))
+            for request in found
+        ]
     return replace(begun, requests=found, timed=timed)
 
 
@@ -124,9 +134,9 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
             f"{name}-{id_}": f"{name}-{whose}" for name, part in parts.items() for id_, whose in part.sessions.items()
         }
         remarks = [remark for part in parts.values() for remark in part.remarks]
-        return LoadedWorkload(
-            operations.merge({name: part.requests for name, part in parts.items()}), sessions, tuple(remarks)
-        )
+        found = {name: part.requests for name, part in parts.items()}
+        remarks += ends_apart(found, given, where)
+        return LoadedWorkload(operations.merge(found), sessions, tuple(remarks))
     with scenario.blamed(where):
         if given.synthetic is not None:
             spec = specification(given.synthetic)
@@ -134,6 +144,23 @@ def source(scenario: Scenario, given: Workload, where: str, seed: int, read: Rea
             return LoadedWorkload(drawn, synthetic.sessions(spec, drawn))
         lines = given.requests or ()
         return LoadedWorkload(listed.parse([line.model_dump(exclude_none=True) for line in lines]))
+
+
+def ends_apart(parts: Mapping[str, Sequence[Request]], given: Workload, where: str) -> list[str]:
+    """A line if a part ends more than a tenth before the last one does, within the time that the merge keeps."""
+    cuts = [step["between"] for step in steps(given) if isinstance(step, Mapping) and "between" in step]
+    kept = given.between or next(iter(cuts), None)
+    ends = {name: requests[-1].arrival if requests else 0 for name, requests in parts.items()}
+    shortest, longest = min(ends.values()), max(ends.values())
+    last = min(longest, kept[1]) if kept else longest
+    if shortest >= last * (1 - TOLERATED):
+        return []
+    return [
+        f"{where}merge: the parts end at different times: "
+        + ", ".join(f"{name} at {units.text(end)}" for name, end in ends.items())
+        + f"; `repeat_until: {units.text(last)}` among the transforms of the shorter ones repeats them, "
+        f"`between: [0s, {units.text(shortest)}]` of the merged workload cuts the others"
+    ]
 
 
 def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
@@ -144,6 +171,7 @@ def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
     path = Path(file)
     try:
         trace = registry.load(path, None if kind == AUTO else kind, given.get("map"))
+        trace = trace.only(given.get("only") or {})
         found = trace.requests(given.get("run"), timed=False)
     except BadInput as error:
         public = [name for name, known in SOURCES.items() if known.file_name == path.name]

@@ -201,6 +201,17 @@ def group_sections(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield from pool["replicas"]
 
 
+def groups_given(scenario: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The groups of replicas of a scenario as it is given, as far as they are mappings."""
+    cluster = scenario.get("cluster")
+    told = cluster if isinstance(cluster, Mapping) else {}
+    for pool in (told, *(told.get(name) for name in POOLS)):
+        listed = pool.get("replicas") if isinstance(pool, Mapping) else None
+        for group in listed if isinstance(listed, list | tuple) else ():
+            if isinstance(group, dict):
+                yield group
+
+
 def changed(cluster: Cluster, change: Callable[[ReplicaGroup], ReplicaGroup]) -> Cluster:
     """A cluster with `change` applied to every group."""
     pools = {name: pool_changed(pool, change) for name in POOLS if (pool := getattr(cluster, name)) is not None}

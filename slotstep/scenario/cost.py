@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ValidationInfo, field_validator, model_validator
 
 from calibrate.profiles.forms import FORMS
-from slotstep.scenario.fields import Choice, Coefficient, Count, Label, Positive, Section, Share, Time, sequence
+from slotstep.scenario.fields import (
+    Choice,
+    Coefficient,
+    Count,
+    Label,
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Time,
+    sequence,
+)
 
 KINDS = ("unit", "affine", "roofline", "profile", "shape", "form")
 TERMS = ("host", "overlapped_host", "raggedness", "graph_sizes")
@@ -37,6 +48,10 @@ class Affine(Section):
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
     overlapped_host: Coefficient = 0.0
+    prompt_launches: Coefficient = 0.0
+    per_mixed_context_token: Coefficient = 0.0
+    per_tail_token: Coefficient = 0.0
+    unsplit: Seed = 0
     raggedness: Share = 0.0
 
 
@@ -54,12 +69,16 @@ class Roofline(Section):
     per_swapped_token: Coefficient = 0.0
     host: Coefficient = 0.0
     overlapped_host: Coefficient = 0.0
+    prompt_launches: Coefficient = 0.0
+    per_mixed_context_token: Coefficient = 0.0
+    per_tail_token: Coefficient = 0.0
+    unsplit: Seed = 0
     raggedness: Share = 0.0
     graph_sizes: Annotated[tuple[Count, ...], BeforeValidator(sequence)] = ()
 
 
 class Efficiencies(Section):
-    """Attained shares of the data sheet; defaults are those of `calibrate.profiles.analytic`."""
+    """Attained shares of the data sheet; defaults are those of `calibrate.hardware.attained`."""
 
     weights: Positive | None = None
     cache: Positive | None = None
@@ -69,7 +88,7 @@ class Efficiencies(Section):
 
 
 class ShapeCost(Section):
-    """A step cost computed from a model's shape and a device's data sheet."""
+    """A step cost computed from a model's shape and a device's data sheet, with the host time of an engine."""
 
     model: Label
     device: Label
@@ -77,6 +96,9 @@ class ShapeCost(Section):
     dtype: Label | None = None
     kv_dtype: Label | None = None
     context: Positive | None = None
+    engine: Label = "vllm"
+    version: Label | None = None
+    scheduling: Literal["asynchronous", "synchronous"] | None = None
     efficiency: Efficiencies = Efficiencies()
 
     @field_validator("model")

@@ -11,8 +11,8 @@ from pydantic import ValidationInfo, field_validator, model_validator
 
 from policies.admissions import ADMISSIONS
 from sim.registry import suggestion
-from slotstep.scenario import document
-from slotstep.scenario import presets as preset
+from slotstep.scenario import document, presets
+from slotstep.scenario.apart import Apart
 from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth, parts
 from traces.synthetic.parser import length
 
@@ -20,9 +20,35 @@ OF_A_PRESET = {
     "batching": "continuous",
     "evict": "before",
     "memory": "paged",
-    "admission": "optimistic",
     "preemption": "recompute",
 }
+
+
+NOT_APART = (
+    *(
+        "max_active",
+        "token_budget",
+        "chunked",
+        "admit_every",
+        "chunk_limit",
+        "chunk_limit_adapts",
+        "batching",
+        "evict",
+    ),
+    *(
+        "harvest",
+        "preempt_for_slot",
+        "preemption",
+        "victim",
+        "memory",
+        "admission",
+        "reserve_full_prompt",
+        "watermark",
+    ),
+)
+"""Keys without effect where prefill and decode are passes of their own."""
+OF_A_RULE = ("admission", "reserve_full_prompt", "watermark")
+"""Of these, the keys that apply if the admission rule decides."""
 
 
 class RatioRule(Section):
@@ -49,6 +75,20 @@ class QuantileRule(Section):
         if value is not None:
             length(value, "outputs")
         return value
+
+
+class RadixRule(Section):
+    """A prefix cache that is a radix tree, and which of its leaves is evicted first."""
+
+    eviction: Literal["lru", "lfu", "fifo", "filo", "mru", "slru", "priority"] = "lru"
+    keeps_least_urgent: Truth = False
+
+    @model_validator(mode="after")
+    def has_priorities(self) -> Self:
+        """Refuses an option that the eviction would ignore."""
+        if self.keeps_least_urgent and self.eviction != "priority":
+            raise ValueError("keeps_least_urgent needs eviction: priority")
+        return self
 
 
 RULES = ("ratio", "quantile")
@@ -88,12 +128,14 @@ class Engine(Section):
     reserve_full_prompt: Truth = True
     watermark: Share = 0.0
     prefix_cache: Truth = False
+    radix: RadixRule | None = None
     share: Literal["none", "tenant", "all"] | None = None
     model: Label | None = None
     positions: Label | None = None
     warm: Label | None = None
-    preset: Literal["vllm"] | None = None
-    version: Literal["0.32.0"] | None = None
+    apart: Apart | None = None
+    preset: Literal["vllm", "sglang", "trtllm"] | None = None
+    version: Label | None = None
     device: Label | None = None
     device_memory: Memory | None = None
     macro: Truth = True
@@ -104,17 +146,31 @@ class Engine(Section):
         """Translates a preset's keys, and adds defaults that follow from the preset and other settings."""
         if not isinstance(value, dict):
             return value
-        given: dict[str, Any] = preset.with_our_keys(value, cls.model_fields)
+        given: dict[str, Any] = presets.with_our_keys(value, cls.model_fields)
         choice = given.get("admission")
         if isinstance(choice, Mapping) and len(choice) == 1 and (rule := next(iter(choice))) in RULES:
             given = {**given, "admission": rule, rule: choice[rule] or {}}
         elif choice in RULES:
             given = {choice: {}, **given}
+        cache = given.get("prefix_cache")
+        if isinstance(cache, Mapping) and list(cache) == ["radix"]:
+            given = {**given, "prefix_cache": True, "radix": cache["radix"] or {}}
+        elif cache == "radix":
+            given = {"radix": {}, **given, "prefix_cache": True}
         reserves = given.get("batching") == "static" or given.get("memory") == "contiguous"
         implied = {"admission": "reserve" if reserves else "optimistic"}
         if given.get("prefix_cache") is True:
             implied["share"] = "tenant"
         return implied | given
+
+    @field_validator("version")
+    @classmethod
+    def modelled_version(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """The version that the preset models."""
+        made = presets.chosen(info.data)
+        if value is not None and made is not None and value != made.version:
+            raise ValueError(f"found {document.brief(value)}; expected {made.version!r}")
+        return value
 
     @field_validator("warm")
     @classmethod
@@ -155,7 +211,7 @@ class Engine(Section):
         if self.preset is not None and self.victim is not None:
             raise ValueError(f"preset: {self.preset} has a victim of its own; expected none beside it")
         if self.preset is not None:
-            self.startable()
+            presets.PRESETS[self.preset].check(self)
         if self.max_active is not None and self.max_active > self.slots:
             raise ValueError(f"max_active is {self.max_active}; expected at most as many as slots, {self.slots}")
         if self.fit is not None and "pages" in self.model_fields_set:
@@ -170,17 +226,19 @@ class Engine(Section):
             raise ValueError("batching: static needs admission: reserve")
         if self.admission != "reserve" and self.memory == "contiguous":
             raise ValueError("memory: contiguous needs admission: reserve")
+        if self.apart is not None:
+            self.apart_alone()
         self.not_ignored()
         return self
 
-    def startable(self) -> None:
-        """Raise ValueError for settings with which the preset's engine does not start, or which it would change."""
-        preset.starts(self.slots, self.token_budget, self.max_model_len, self.chunked)
-        if self.device is not None and self.device.lower() == preset.CPU:
-            if self.async_scheduling:
-                raise ValueError("device: cpu runs without async_scheduling")
-            if self.device_memory is not None:
-                raise ValueError("device_memory decides the defaults of a GPU; expected none beside device: cpu")
+    def apart_alone(self) -> None:
+        """Raise ValueError for a setting that an engine with passes of one kind does not have."""
+        by_rule = self.apart is not None and self.apart.admission == "rule"
+        for key in NOT_APART:
+            if by_rule and key in OF_A_RULE:
+                continue
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} does not apply to an engine with passes of one kind (apart)")
 
     @property
     def modelled(self) -> str | None:
@@ -210,8 +268,11 @@ class Engine(Section):
         if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
         if not self.prefix_cache:
-            for key in ("share", "model", "positions", "warm"):
+            for key in ("radix", "share", "model", "positions", "warm"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} needs prefix_cache: true")
+        for key in ("model", "positions", "warm") if self.radix is not None else ():
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} needs a prefix cache of blocks; found radix, which no other run reads")
         if self.warm and self.share == "none":
             raise ValueError("warm needs share: tenant or all (with none, no request finds pages of another)")

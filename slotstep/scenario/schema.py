@@ -5,7 +5,7 @@ Runs nothing: `slotstep.runs.loading` reads a scenario and `slotstep.runs.simula
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -45,6 +45,7 @@ class Scenario(Section):
 
     _source: str = PrivateAttr("scenario")
     _written: Scenario | None = PrivateAttr(None)
+    _given: Mapping[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -62,6 +63,15 @@ class Scenario(Section):
     def written(self) -> Scenario:
         """The scenario as it was given, without what follows from its profiles."""
         return self if self._written is None else self._written
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The mapping that the scenario was parsed from, without any default."""
+        return self._given
+
+    def keep_given(self, mapping: Mapping[str, Any]) -> None:
+        """Keep the mapping that this scenario was parsed from."""
+        self._given = mapping
 
     def completed(self, **sections: Any) -> Scenario:
         """This scenario with other sections; its `written` is the scenario as it is now."""

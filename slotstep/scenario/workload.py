@@ -21,16 +21,18 @@ from slotstep.scenario.fields import (
     Section,
     Seed,
     Time,
+    Truth,
     UnknownKeyError,
     Whole,
     sequence,
 )
 from slotstep.scenario.validation_errors import complaint
 from traces.reading.registry import FORMATS
+from traces.reading.table import FILTERS
 
 AUTO = "auto"
 """Stands for the name of a trace format that is to be detected."""
-TRACE_OPTIONS = ("run", "map")
+TRACE_OPTIONS = ("run", "map", "only")
 SOURCES = ("trace", "synthetic", "requests", "merge")
 
 
@@ -68,12 +70,27 @@ class RequestLine(Section):
         return {"prompt": length, **value}
 
 
+def filters(given: object) -> dict[str, list[str]]:
+    """The values wanted of each column of `only`. Raises ValueError for what is not one, or a list of them."""
+    if not isinstance(given, dict) or not given:
+        raise ValueError(f"found only: {document.brief(given)}; expected such as {{tenant: acme, status: [ok]}}")
+    for name in given:
+        if name not in FILTERS:
+            raise UnknownKeyError(f"only.{name}", [f"only.{known}" for known in FILTERS])
+    found = {name: list(values) if isinstance(values, list | tuple) else [values] for name, values in given.items()}
+    for name, values in found.items():
+        if not values or not all(isinstance(value, str) and value for value in values):
+            raise ValueError(f"found only.{name}: {document.brief(given[name])}; expected a name or a list of names")
+    return found
+
+
 class Workload(Section):
     """Requests from exactly one source, and the operations on them.
 
     Either `transforms`, a list applied in its order; or, in this order, `between` in the source's own time, `first`
     of what is left, and `scale_rate` (2 doubles the arrival rate). Last `max_output`, for requests that declare no
-    limit. The parts of a `merge` are workloads too, each a tenant of its name.
+    limit, or `ignore_eos`, with which every request is known to produce as many tokens as it does. The parts of a
+    `merge` are workloads too, each a tenant of its name.
     """
 
     trace: dict[str, Any] | None = None
@@ -85,19 +102,24 @@ class Workload(Section):
     first: Count | None = None
     scale_rate: Positive = 1.0
     max_output: Count | None = None
+    ignore_eos: Truth = False
 
     @field_validator("trace", mode="before")
     @classmethod
     def place_trace(cls, value: object, info: ValidationInfo) -> object:
-        """One format and its file, made absolute against the scenario's folder; optionally `run` and `map`."""
+        """One format and its file, made absolute against the scenario's folder; optionally TRACE_OPTIONS."""
         if not isinstance(value, dict) or len(value) - sum(key in value for key in TRACE_OPTIONS) != 1:
             raise ValueError(f"found {document.brief(value)}; expected a kind and a file, as in azure: FILE")
         ((kind, file),) = ((key, file) for key, file in value.items() if key not in TRACE_OPTIONS)
         if kind != AUTO and not FORMATS.knows(str(kind)):
             raise UnknownKeyError(str(kind), [AUTO, *FORMATS.names()])
+        if kind not in (AUTO, *FORMATS):
+            FORMATS.find(str(kind))
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
         place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())
+        if "only" in value:
+            value = {**value, "only": filters(value["only"])}
         return {kind: place, **{key: value[key] for key in TRACE_OPTIONS if key in value}}
 
     @field_validator("merge", mode="before")
@@ -133,4 +155,6 @@ class Workload(Section):
         fixed += ["scale_rate"] if self.scale_rate != 1 else []
         if self.transforms is not None and fixed:
             raise ValueError(f"found {fixed[0]} beside transforms; expected it in their list, where it takes effect")
+        if self.ignore_eos and self.max_output is not None:
+            raise ValueError("found max_output beside ignore_eos, with which every limit is the request's output")
         return self

@@ -61,7 +61,7 @@ def validate(
         allowed = tolerance or (0.02 if model == engine_replay.SYNTHETIC else 0.2 if device.has_cpu_time else 0.03)
         subject = Subject(
             lambda: clients(sent, scenario.clients, scenario.engine.page_size),
-            lambda: build.scheduler(scenario, numbered=True),
+            lambda: build.stepwise(scenario, numbered=True),
             prompts(device.vocabulary, scenario.seed),
         )
         about = {**device.about, "page_size": scenario.engine.page_size}

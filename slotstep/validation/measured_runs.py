@@ -20,7 +20,7 @@ from slotstep.runs.workload import LoadedWorkload, load
 from slotstep.scenario import document
 from slotstep.scenario.clients import Clients
 from slotstep.scenario.schema import Scenario
-from slotstep.scenario.workload import AUTO
+from slotstep.scenario.workload import AUTO, TRACE_OPTIONS
 from slotstep.validation import repeated_prompts
 from traces.errors import BadInput
 from traces.reading import registry, step_logs
@@ -43,6 +43,7 @@ class Run:
     frame    the columns of `traces.reading.table` measurements, and the lengths of replayed requests where known
     prompts  how many prompts the client sent in turn, if that was stated
     period   after how many requests prompt lengths repeat, if they do and the engine caches prefixes
+    unknown_hits  the engine caches prefixes, and the content of the prompts is unknown
     cost     step cost in place of the scenario's
     """
 
@@ -52,6 +53,7 @@ class Run:
     frame: pd.DataFrame
     prompts: int | None = None
     period: int | None = None
+    unknown_hits: bool = False
     cost: Curve | None = None
 
     @property
@@ -149,7 +151,7 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], pr
     document.override(mapping, settings)
     read_from(file, mapping)
     given = mapping["workload"]["trace"]
-    kind = next(key for key in given if key not in ("run", "map"))
+    kind = next(key for key in given if key not in TRACE_OPTIONS)
     trace = registry.load(file, None if kind == AUTO else kind, given.get("map"))
     if trace.measurements is None:
         raise BadInput(f"{file}: {trace.report.format} has no measurements; expected latencies per request")
@@ -161,11 +163,12 @@ def of_file(file: Path, called: str, scenario: Path, settings: Sequence[str], pr
         made = load(loaded)
         assert frame is not None
         title, period, table = called if name is None else f"{called}/{name}", None, prepared(frame, made)
+        unknown = prompts is None and loaded.engine.prefix_cache and not repeated_prompts.has_content(made)
         if prompts is not None:
             made = repeated_prompts.repeated(title, made, table, prompts, loaded.engine)
-        elif loaded.engine.prefix_cache and not repeated_prompts.has_content(made):
+        elif unknown:
             period = repeated_prompts.period(repeated_prompts.lengths(table.sort_values("sent_s", kind="stable")))
-        yield Run(title, without_unused_cache(loaded, made), made, table, prompts, period)
+        yield Run(title, without_unused_cache(loaded, made), made, table, prompts, period, unknown)
 
 
 def remarks(runs: Sequence[Run]) -> list[str]:

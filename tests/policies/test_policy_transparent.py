@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sim_stories import booked, engine, happenings, job, run
 
-from policies.base.wrapper import Forwarding, Wrapper
 from policies.fcfs import FirstComeFirstServed
 from policies.registry import POLICIES, build, names, victim
 from policies.tenant_slots import TenantSlots
@@ -19,6 +18,8 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Order, Policy
+from sim.policy.listener import Listener
+from sim.policy.wrapper import Forwarding, Wrapper
 from sim.request import Patience, Request
 
 NEVER = 10**14
@@ -100,16 +101,19 @@ def test_a_wrapper_that_does_not_bind_changes_no_decision(wrapper, name, options
 
 def test_what_is_forwarded_leaves_out_nothing_of_an_order():
     own = {name for name in vars(Order) if callable(getattr(Order, name)) and not name.startswith("_")}
-    for hook in own - {"head", "next_change", "displaced"}:
+    heard = {name for name in vars(Listener) if not name.startswith("_")}
+    for hook in (own | heard) - {"head", "next_change", "displaced"}:
         assert hook in vars(Forwarding), hook
     for hook in own:
         assert getattr(Wrapper, hook) is not getattr(Order, hook), hook
     traits = {name for name, value in vars(Order).items() if isinstance(value, bool)}
-    assert traits == {"appends", "by_urgency", "preempts", "counts_service"}
+    assert traits == {"appends", "by_urgency", "preempts", "cuts_one", "looks_up"}
     for trait in traits:
         inner = build("fcfs", {}, 0)
         setattr(inner, trait, True)
         assert getattr(Keeps(inner), trait)
+    watching = build("vtc", {}, 0)
+    assert Keeps(watching).listeners == (watching,)
 
 
 class Keeps(Wrapper):

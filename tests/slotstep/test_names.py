@@ -21,7 +21,7 @@ from policies.predictors.registry import PREDICTORS
 from policies.routers import ROUTERS
 from policies.victims import VICTIMS
 from sim import registry
-from sim.accounting.metrics import METRICS, schema
+from sim.accounting.metrics import METRICS, OF_THE_SCENARIO, schema
 from slotstep.cli.registry import COMMANDS
 from slotstep.experiments.sweeps import identity
 from traces.reading.registry import FORMATS
@@ -186,10 +186,15 @@ def test_a_metric_of_a_file_is_in_every_table(folder: Path, capsys: pytest.Captu
     assert "Equal for all:" in (said := " ".join(capsys.readouterr().out.split()))
     assert "longest_output" in said
     assert code_of("report", "out") == 0
+    assert code_of("compare", "jobs.yaml", "--policies", "random,fcfs", "--seeds", "4", "--jobs", "1") == 0
+    assert "longest_output, tokens" in capsys.readouterr().out
     assert code_of("sweep", "grid.yaml", "--out", "many", "--jobs", "1") == 0
     capsys.readouterr()
     assert code_of("results", "many", "--json", "--query", "SELECT longest_output FROM runs") == 0
     assert json.loads(capsys.readouterr().out) == [{"longest_output": 4}] * 2
+    (folder / "mine.py").unlink()
+    del sys.modules["mine"]
+    assert "metrics: 'mine:LONGEST' cannot be loaded: ModuleNotFoundError" in complaint(capsys, "report", "out")
 
 
 def test_a_trace_format_of_a_file_reads_and_one_of_a_package_is_detected(
@@ -253,7 +258,7 @@ def test_those_of_a_package_are_listed_with_the_built_in_ones(
         ("cost", "{afine: {base: 1ms}}", "cost.afine: unknown key; did you mean cost.affine?"),
         ("metrics", "[longest]", "metrics: 'longest' is unknown; known are"),
         ("metrics", "[mine:First]", "expected a sim.accounting.metric.Metric"),
-        ("metrics", "[mine:TAKEN]", "'mine:TAKEN' has the key 'steps', which another metric has"),
+        ("metrics", "[mine:TAKEN]", "'mine:TAKEN' has the key 'steps', which is taken"),
         (
             "workload",
             "{trace: {azur: x.csv}}",
@@ -338,3 +343,4 @@ def described(content: Any, part: dict[str, Any]) -> bool:
 def test_the_json_schema_describes_every_value_of_a_summary(example: str) -> None:
     found = slotstep.run(slotstep.load(ROOT / "examples" / f"{example}.yaml")).summary
     assert not [key for key, part in schema()["properties"].items() if not described(found[key], part)]
+    assert set(found) <= {*schema()["properties"], *OF_THE_SCENARIO}

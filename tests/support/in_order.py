@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.engine.scheduler import Scheduler
+from sim.engine.static import StaticScheduler
 
 
 class InOrderScheduler(Scheduler):
@@ -37,3 +38,12 @@ class InOrderScheduler(Scheduler):
             ends |= {seq.serial: seq.positions(step) + 1 for seq in decoding}
             batch.pages = sum(pool.pages_for(ends.get(seq.serial, seq.computed)) for seq in running)
         row.cached = pool.cached
+
+
+class InOrderStaticScheduler(StaticScheduler, InOrderScheduler):
+    """The same with closed batches: each member that has not ended gets a token, one after the other."""
+
+    def continue_running(self, batch):
+        for seq in self.state.running.values():
+            if seq.decoding:
+                self.state.fill(self.state.growth(seq, 1))

@@ -3,8 +3,10 @@
 Either the gateway's standard payload, with `startTime`, `endTime`, `completionStartTime` (epoch s), or a reduced log
 with `timestamp` (ISO 8601) of the completion: it has no arrivals, so the completion is used as arrival, counted as
 changed. Further `prompt_tokens`, `completion_tokens`, `status`, `model`, `session` (or `trace_id`). A reply from the
-gateway's cache (`cost` 0 and `response_created` well before `timestamp`, or `cache_hit`) took no engine time. The
-provider's prefix of model names is removed.
+gateway's cache (`cost` 0 and `response_created` well before `timestamp`, or `cache_hit`) took no engine time:
+it is no row of the workload, and counted. The
+provider's prefix of model names is removed. Of failures the `error_code` in `error_information` tells throttled
+(429) and cancelled (499) ones.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from traces.reading.columns.json_rows import JsonRows, read_jsonl
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, per_token, replayable, text
 from traces.reading.report import Report
+from traces.reading.table import CODES
 
 CACHED_BEFORE_S = 1.0
 
@@ -46,16 +49,16 @@ def chunks(path: Path) -> Iterator[Piece]:
         cached = np.array([hit is True or hit == "True" for hit in rows.values("cache_hit")], bool)
         free = np.array([cost == 0 for cost in rows.values("cost")], bool)
         cached |= ~uncreated & free & ((arrival - created) / 1e9 > CACHED_BEFORE_S)
-        if cached.any():
-            report.note(f"replies from the gateway's cache: {int(cached.sum()):,}; they cost no engine time")
         if probes := _probes(rows, output):
             report.note(f"sessions that begin with a probe of 1 output token: {probes:,}")
         names = [str(name).rpartition("/")[2] if name else None for name in rows.values("model")]
         cut = sum(name != model for name, model in zip(names, rows.values("model"), strict=True))
         report.change("the provider's prefix is removed from the model's name", cut)
-        report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
-        kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed)
-        kept |= failed & (prompt > 0) & (output > 0)
+        report.drop("replies from the gateway's cache: no engine time", int(cached.sum()))
+        failed_alone = failed & ~cached
+        report.drop("failed: no lengths", int((failed_alone & ((prompt == 0) | (output == 0))).sum()))
+        kept = replayable(rows, report, prompt, output, ("prompt_tokens", "completion_tokens"), ~failed & ~cached)
+        kept |= failed_alone & (prompt > 0) & (output > 0)
         session = rows.values("session") if rows.has("session") else [None] * len(rows)
         common = {
             "model": text(names),
@@ -65,10 +68,15 @@ def chunks(path: Path) -> Iterator[Piece]:
         good = ~failed & full
         ttft = np.where(good & ~unstarted, (first - arrival) / 1e9, np.nan)
         e2e = np.where(good & ~unended, (end - arrival) / 1e9, np.nan)
+        codes = [
+            _code(told) if wrong else "" for wrong, told in zip(failed, rows.values("error_information"), strict=True)
+        ]
         measured = columns(
             rows,
             **common,
-            status=text(np.where(failed, "failed", "ok").tolist()),
+            status=text(
+                [CODES.get(code, "failed") if wrong else "ok" for wrong, code in zip(failed, codes, strict=True)]
+            ),
             arrival_ns=pd.array(arrival, "Int64"),
             ttft_s=ttft,
             tpot_s=per_token(ttft, e2e, output),
@@ -77,6 +85,11 @@ def chunks(path: Path) -> Iterator[Piece]:
             output=nullable(output, output == 0),
         )
         yield Piece(report, 0, workload, measured)
+
+
+def _code(told: object) -> str:
+    """The status code that `error_information` gives; "" without one."""
+    return str(told.get("error_code") or "") if isinstance(told, dict) else ""
 
 
 def _probes(rows: JsonRows, output: np.ndarray) -> int:

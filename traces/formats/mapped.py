@@ -4,8 +4,9 @@ Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after
 ms, us, ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a mapping, columns with the
 names of `traces.reading.table` are used; blocks of unknown size are left out.
 
-Failed requests (`status` other than ok, success, true, completed, 200 or empty) are measurements, and rows of the
-workload only if they have both lengths.
+Of the status codes of gateways 429 is throttled, 499 cancelled, and any other but 200 failed. Requests that did not
+end well (`status` other than ok, success, true, completed, 200 or empty) are measurements, and rows of the workload
+only if they have both lengths.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from traces.reading.columns.times import DIGITS
 from traces.reading.head import Head
 from traces.reading.pieces import Piece, columns, nullable, objects, per_token, replayable, text
 from traces.reading.report import NO_ARRIVALS, Report
-from traces.reading.table import STATUSES
+from traces.reading.table import CODES, STATUSES
 
 WORDS = ("id", "run", "tenant", "model", "session", "parent", "prefix_group")
 COUNTS = {"max_output": 1, "turn": 0, "images": 0, "prefix": 0}
@@ -201,7 +202,9 @@ def _measured(
     rows: Rows, plan: dict[str, str], prompt: Any, output: Any, values: dict[str, Any]
 ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
     states = rows.texts(plan["status"]).to_pylist() if "status" in plan else [""] * len(rows)
-    status = [word if word in STATUSES else "ok" if word.lower() in GOOD else "failed" for word in states]
+    status = [
+        word if word in STATUSES else "ok" if word.lower() in GOOD else CODES.get(word, "failed") for word in states
+    ]
     failed = np.array([state != "ok" for state in status], bool)
     nothing = np.full(len(rows), np.nan)
     ttft = rows.number(plan["ttft_s"], least=-1, empty=True) if "ttft_s" in plan else nothing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from types import UnionType
 from typing import SupportsInt, cast
 
@@ -11,7 +10,7 @@ from sim.request import Patience, Request
 from traces.errors import BadInput, known_keys, shown, whole_within
 from traces.limits import LATEST, MAX_TOKENS
 
-PATIENCE = tuple(each.name for each in fields(Patience))
+PATIENCE = ("cancel_after", "cancel_tokens", "queue_timeout", "timeout")
 KEYS = (
     "id",
     "arrival",
@@ -95,7 +94,8 @@ def _request(entry: Mapping[str, object], place: str, default_id: str) -> Reques
 
 
 def _patience(entry: Mapping[str, object], place: str) -> Patience:
-    return Patience(**{key: _whole(entry, key, place, least=1, most=LATEST) for key in PATIENCE if key in entry})
+    given = [_whole(entry, key, place, least=1, most=LATEST) if key in entry else None for key in PATIENCE]
+    return Patience(given[0], given[1], given[2], given[3])
 
 
 def _think(entry: Mapping[str, object], place: str) -> int | None:

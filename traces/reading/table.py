@@ -57,18 +57,21 @@ are absent; `string` is pandas' nullable text, `Int64` its nullable integer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pandas as pd
 
 from sim.request import Request
-from traces.errors import BadInput, nearest, shown
+from traces.errors import BadInput, known_keys, nearest, shown
 from traces.reading.report import Report
 
 Kind = Literal["workload", "lengths", "rates", "measurements"]
+CODES = {"429": "throttled", "499": "cancelled"}
+"""Status codes of a gateway that are no plain failure: RFC 6585 section 4, and nginx's of a client that closed."""
 STATUSES = ("ok", "failed", "timed_out", "cancelled", "throttled")
+FILTERS = ("tenant", "model", "status")
 REQUEST_COLUMNS = (
     "id",
     "arrival_ns",
@@ -126,6 +129,38 @@ class Trace:
             measurements=_rows_of(self.measurements, name),
             tables={title: _rows_of(table, name) for title, table in self.tables.items()},
         )
+
+    def only(self, wanted: Mapping[str, Sequence[str]]) -> Trace:
+        """The trace with the rows of the workload that have one of the values in each column of `wanted`.
+
+        The columns are `tenant`, `model` and `status`, the last that of the request's measurement, `ok` without one;
+        arrivals stay on the clock of the whole file. Raises BadInput for another column, for one that the file does
+        not have, and for a value that no row has.
+        """
+        known_keys(wanted, FILTERS, "only.")
+        frame = self.workload
+        for name, values in wanted.items():
+            column = None if frame is None else self._column(frame, name)
+            if frame is None or column is None:
+                raise BadInput(f"{self.report.file}: only.{name}: no {name} in this file; expected none")
+            present = [str(value) for value in column.dropna().unique()]
+            for value in values:
+                if value not in present:
+                    known = " or ".join(present[:5])
+                    raise BadInput(
+                        f"{self.report.file}: only.{name}: no request has {shown(value)}; expected {known}"
+                    )
+            frame = frame[column.isin(list(values))].reset_index(drop=True)
+        return replace(self, workload=frame)
+
+    def _column(self, frame: pd.DataFrame, name: str) -> pd.Series[Any] | None:
+        """The tenant, model or status of each row of the workload; None if the file does not say."""
+        if name != "status":
+            return frame.get(name)
+        if self.measurements is None or "status" not in self.measurements:
+            return None
+        states = self.measurements.drop_duplicates("id").set_index("id")["status"]
+        return frame["id"].map(states).fillna("ok")
 
     @property
     def timed(self) -> bool:

@@ -188,7 +188,7 @@ def jitter(requests: Sequence[Request], width: Nanoseconds, stream: Stream) -> l
 
 
 def merge(parts: Mapping[str, Sequence[Request]]) -> list[Request]:
-    """The requests of several workloads, each as a tenant with the name of its part.
+    """The requests of several workloads; one without a tenant (`default`) gets the name of its part as tenant.
 
     At equal arrivals they are in the order of the parts. Ids, sessions and block ids become "NAME-ID": prompts of two
     parts share no content.
@@ -197,7 +197,7 @@ def merge(parts: Mapping[str, Sequence[Request]]) -> list[Request]:
         replace(
             request,
             id=f"{name}-{request.id}",
-            tenant=name,
+            tenant=name if request.tenant == "default" else request.tenant,
             session=f"{name}-{request.session}" if request.session else "",
             blocks=tuple(f"{name}-{block}" for block in request.blocks),
         )

@@ -19,11 +19,11 @@ from traces.synthetic import DURATIONS as LAW_DURATIONS
 from traces.synthetic.arrivals import Arrivals
 from traces.synthetic.parser import ARRIVALS, arrivals
 from traces.synthetic.streams import Stream
-from traces.transforms import operations
+from traces.transforms import copies, operations
 
-TIMELESS = ("first", "thin", "sample", "shuffle_lengths", "cap_lengths")
+TIMELESS = ("first", "thin", "sample", "tenants", "shuffle_lengths", "cap_lengths")
 DRAWS = "redraw_arrivals"
-DURATIONS = LAW_DURATIONS | {"between", "warm_up", "jitter", "resample"}
+DURATIONS = LAW_DURATIONS | {"between", "warm_up", "jitter", "resample", "repeat_until"}
 
 Sessions = Mapping[str, str]
 Apply = Callable[[Sequence[Request], Stream, Sessions], list[Request]]
@@ -99,6 +99,19 @@ def _between(value: Any, where: str) -> Apply:
     return lambda requests, stream, sessions: operations.between(requests, start, end)
 
 
+def _tenants(value: Any, where: str) -> Apply:
+    """How many times as many requests each tenant is to have."""
+    if not isinstance(value, Mapping) or not value:
+        raise BadInput(f"{where} is {shown(value)}; expected such as {{acme: {{times: 2}}}}")
+    times = {}
+    for name, options in value.items():
+        if not isinstance(options, Mapping) or "times" not in options:
+            raise BadInput(f"{where}.{name} is {shown(options)}; expected such as {{times: 2}}")
+        known_keys(options, ("times",), f"{where}.{name}.")
+        times[str(name)] = options["times"]
+    return lambda requests, stream, sessions: copies.scale_tenants(requests, times, stream, sessions)
+
+
 def _shuffle(value: Any, where: str) -> Apply:
     if value is not None:
         raise BadInput(f"{where} is {shown(value)}; expected no options")
@@ -151,6 +164,8 @@ TRANSFORMS: dict[str, Callable[[Any, str], Apply]] = {
     "warm_up": _of_value(operations.warm_up),
     "thin": _drawn(operations.thin),
     "sample": _sample,
+    "tenants": _tenants,
+    "repeat_until": _of_value(copies.repeat_until),
     "resample": _drawn(operations.resample),
     "shuffle_lengths": _shuffle,
     "cap_lengths": _cap,

@@ -14,7 +14,8 @@ import numpy as np
 
 from calibrate.decoder.engine.protocol import Outcome, Step
 from calibrate.replay.clock import FakeClock
-from sim.cost.forms import Shape, StepCost
+from sim.cost.forms import StepCost
+from sim.cost.shape import Shape
 from sim.engine.batch import Batch
 from sim.request import Nanoseconds
 from sim.sequence import Sequence

@@ -30,7 +30,7 @@ def latency(key: str, about: str, name: str = "", **values: Value) -> Metric:
     return Metric(key, about, partial(statistics, key=key), STATISTICS | compared | values)
 
 
-LONGEST_WAIT = Value(unit="s", best="lowest", name="maximum wait", header="longest\nwait")
+LONGEST_WAIT = Value(unit="s", best="lowest", name="maximum wait", header="longest\nwait", seeds=False)
 
 WAIT = latency("wait_s", "queue entry to first admission; a preemption does not restart it", "wait", max=LONGEST_WAIT)
 TTFT = latency("ttft_s", "queue entry to first token", "TTFT")

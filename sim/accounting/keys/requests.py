@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from sim.accounting.accounts import Accounts
 from sim.accounting.keys.latencies import STATISTICS
@@ -25,10 +24,14 @@ def rejections(accounts: Accounts) -> dict[str, int]:
 def tenants(accounts: Accounts) -> dict[str, Any]:
     """Request counts and latencies by tenant, in order of first appearance."""
     injected = accounts.injected
-    codes, names = pd.factorize(np.array([request.tenant for request in injected.requests], dtype=object))
+    codes: dict[str, int] = {}
+    coded = np.array([codes.setdefault(request.tenant, len(codes)) for request in injected.requests], np.int64)
+    if len(codes) == 1:
+        latency = {name: accounts.latency_statistics[name] for name in LATENCIES}
+        return {str(name): {"requests": status_counts(injected.status)} | latency for name in codes}
     found = {}
-    for code, name in enumerate(names):
-        chosen = codes == code
+    for name, code in codes.items():
+        chosen = coded == code
         latency = latency_summary(injected, accounts.latencies, chosen)
         found[str(name)] = {"requests": status_counts(injected.status[chosen])} | latency
     return found

@@ -48,7 +48,7 @@ MAKESPAN = Metric(
     "makespan_s",
     "from the first queue entry to the last end",
     lambda accounts: accounts.span / SECOND,
-    {"": Value(unit="s", best="shortest", name="makespan", header="make-\nspan")},
+    {"": Value(unit="s", best="shortest", name="makespan", header="make-\nspan", seeds=False)},
     line="",
 )
 OCCUPANCY = Metric(
@@ -62,7 +62,7 @@ PREEMPTIONS = Metric(
     "preemptions",
     "number of preemptions of running sequences",
     lambda accounts: sum(int(records.preemptions.sum()) for records in accounts.fleet),
-    {"": Value("int64", best="fewest", name="preemptions", header="preemp-\ntions")},
+    {"": Value("int64", best="fewest", name="preemptions", header="preemp-\ntions", seeds=False)},
 )
 TOKENS_PER_SLOT_STEP = Metric(
     "tokens_per_slot_step",

@@ -62,7 +62,7 @@ def from_log(
         of = provenance.stated(about or (), out, kept.content if kept else None)
     known, start = (None, "the scenario's cost") if free else shape_prior(of)
     found = fitted(runs, hold_out or (), free.split(",") if free else (), first, seed, known)
-    said = [*found.lines(), *(known.edges(found.cost) if known else [])]
+    said = [*found.lines(), *(known.edges(found.cost) if known else []), *unknown_hits(runs)]
     if out is not None:
         text.save(log_profile(found, said, runs, of, out.stem, kept), out)
     if as_json:
@@ -84,6 +84,16 @@ def from_log(
     )
     for line in [*text.rate_lines(found.cost, of), *said]:
         print(line)
+
+
+def unknown_hits(runs: Sequence[Run]) -> list[str]:
+    """A line if prompts may have been found in a prefix cache: they hide what a step with a prompt costs."""
+    if not any(run.unknown_hits for run in runs):
+        return []
+    return [
+        "prompt_launches, per_chunk, per_token: not identified separately from prompts found in the cache: "
+        "the engine caches prefixes and the content of the prompts is not stated; say --prompts N if N came in turn"
+    ]
 
 
 def shape_prior(of: Mapping[str, Any]) -> tuple[Prior | None, str]:
@@ -173,5 +183,6 @@ def log_profile(
         range=kept.content["range"] if kept else None,
         not_included=[*missing, "the way between client and engine, which the scenario gives as clients.delay"],
         details={"client_delay_ns": found.delay, **turns, **text.confidence(found.intervals, said)},
+        uncertainty=text.uncertainty(found.cost, found.free, found.covariance, kept),
     )
     return made.text()

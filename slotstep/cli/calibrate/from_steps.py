@@ -73,6 +73,7 @@ def from_steps(
             range=text.visited(read),
             not_included=["what happens between steps and outside the engine"],
             details=text.confidence(found.intervals, found.identified.lines()),
+            uncertainty=text.uncertainty(found.cost, found.intervals, found.covariance),
         )
         text.save(made.text(), out)
     if as_json:

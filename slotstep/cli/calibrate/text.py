@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from slotstep.cli.output import say
 if TYPE_CHECKING:
     import pandas as pd
 
+    from calibrate.arrays import Floats
     from calibrate.fit.from_steps import StepFit
     from calibrate.fit.identifiability import Identified
     from calibrate.hardware.devices import Device
@@ -102,6 +103,22 @@ def confidence(intervals: Mapping[str, tuple[float, float]], said: Sequence[str]
         "intervals": {name: [float(f"{bound:.4g}") for bound in bounds] for name, bounds in intervals.items()},
         "not_identified": list(said),
     }
+
+
+def uncertainty(
+    cost: Curve, fitted: Iterable[str], covariance: Floats, kept: Profile | None = None
+) -> dict[str, Any]:
+    """The uncertainty of a fitted cost as a profile states it.
+
+    covariance  of the fitted terms, `delay` among them or not, in their order, ns^2
+    kept        the profile of the terms that were not fitted
+    """
+    from calibrate.uncertainty.error_model import of_fit
+
+    terms = list(fitted)
+    inside = [place for place, name in enumerate(terms) if hasattr(cost, name)]
+    values = {terms[place]: getattr(cost, terms[place]) for place in inside}
+    return of_fit(values, covariance[inside][:, inside], None if kept is None else kept.content).content()
 
 
 def coefficient_table(

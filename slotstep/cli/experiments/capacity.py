@@ -48,6 +48,9 @@ def capacity(
     resample: Annotated[
         str, typer.Option(metavar="T", help="Block length of a trace's bootstrap: each run draws other blocks.")
     ] = "60s",
+    uncertainty: Annotated[
+        int, typer.Option(metavar="N", help="Find it again under N draws of the step cost, for an interval.")
+    ] = 0,
     settings: Settings = None,
     trace: RequestsFile = None,
     out: Annotated[
@@ -81,6 +84,7 @@ def capacity(
         tolerance=tolerance,
         price=price,
         resample=resample,
+        uncertainty=uncertainty,
         jobs=jobs,
     )
     if out:

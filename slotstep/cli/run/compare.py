@@ -1,8 +1,8 @@
-"""`slotstep compare`: several policies on the same requests, on one seed or on several."""
+"""`slotstep compare`: several policies, or engines, on the same requests, on one seed or on several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,12 +19,23 @@ if TYPE_CHECKING:
 def compare(
     scenario: ScenarioFile,
     policies: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME,NAME,...",
             help="The policies; the scenario's own keeps its options, the others take their defaults.",
         ),
-    ],
+    ] = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="Engines instead of policies: presets, each with its defaults on as much memory.",
+        ),
+    ] = None,
+    profiles: Annotated[
+        str | None,
+        typer.Option(metavar="ENGINE=PROFILE,...", help="With --engines: profiles that price the steps of some."),
+    ] = None,
     settings: Settings = None,
     trace: RequestsFile = None,
     out: OutFolder = None,
@@ -36,12 +47,22 @@ def compare(
     jobs: Annotated[int | None, typer.Option(min=1, help="Seeds at once; as many as there are cores.")] = None,
     yes: Yes = False,
 ) -> None:
-    """Simulate several policies on the same requests and compare them."""
+    """Simulate several policies, or several engines, on the same requests and compare them."""
     from slotstep.runs.resolution import with_policy
     from slotstep.runs.result import save_all
 
+    if (policies is None) == (engines is None):
+        raise typer.BadParameter("expected one of --policies and --engines")
     loaded = open_scenario(scenario, permitted(settings, yes), trace)
-    names = policy_names(policies)
+    if engines is not None:
+        if seeds is not None or jobs is not None:
+            raise typer.BadParameter("compares policies; expected no --engines", param_hint="--seeds")
+        compare_engines(loaded, listed_names("--engines", engines), profiles, out, as_json)
+        return
+    if profiles is not None:
+        raise typer.BadParameter("needs --engines", param_hint="--profiles")
+    assert policies is not None
+    names = listed_names("--policies", policies)
     if seeds is not None:
         replicate(loaded, names, seeds, jobs, out, as_json)
         return
@@ -61,16 +82,63 @@ def compare(
         show(comparison_table(summaries))
 
 
-def policy_names(listed: str) -> list[str]:
+def compare_engines(
+    scenario: Scenario, names: Sequence[str], profiles: str | None, out: Path | None, as_json: bool
+) -> None:
+    """Compare engines by their presets; writes a folder for each into `out`."""
+    from sim.log.step_kinds import time_by_kind
+    from slotstep.experiments.engines import on_engine
+    from slotstep.runs.result import save_all
+
+    prices = profiles_of(profiles, names)
+    scenarios = [on_engine(scenario, name, prices.get(name)) for name in names]
+    results = simulate(scenarios, [out / name for name in names] if out else [])
+    if out:
+        save_all(results, out)
+        say(f"written to {out}")
+    summaries = [result.summary for result in results]
+    times = [time_by_kind(list(result.logs)) for result in results]
+    if as_json:
+        print_json({"runs": summaries, "step_seconds": [in_seconds(each) for each in times]})
+        return
+    from reports.text.comparison import comparison_table
+    from reports.text.engine_decisions import decisions_table
+
+    show(comparison_table(summaries))
+    show(decisions_table(names, summaries, times))
+
+
+def in_seconds(times: Mapping[str, int]) -> dict[str, float]:
+    """Times in seconds."""
+    return {kind: spent / 1e9 for kind, spent in times.items()}
+
+
+def profiles_of(given: str | None, engines: Sequence[str]) -> dict[str, str]:
+    """The profile of each engine that has one. Raises BadInput for a part without `=`, or of another engine."""
+    from traces.errors import BadInput
+
+    found = {}
+    for part in (given or "").split(",") if given else []:
+        engine, equals, profile = (each.strip() for each in part.partition("="))
+        if not equals or not profile or engine not in engines:
+            raise BadInput(
+                f"--profiles {given}: found {part!r}; expected ENGINE=PROFILE with one of {', '.join(engines)}"
+            )
+        found[engine] = profile
+    return found
+
+
+def listed_names(option: str, listed: str) -> list[str]:
     """The names of a comma-separated list. Raises BadInput for an empty or a repeated name."""
     from traces.errors import BadInput
 
+    what, example = ("policy", "fcfs,sjf,fair") if option == "--policies" else ("engine", "vllm,sglang")
     names = [name.strip() for name in listed.split(",")]
     if not all(names):
-        raise BadInput(f"--policies {listed}: expected names separated by commas, such as fcfs,sjf,fair")
+        raise BadInput(f"{option} {listed}: expected names separated by commas, such as {example}")
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
-        raise BadInput(f"--policies {listed}: {repeated} is there twice; expected each policy once")
+        raise BadInput(f"{option} {listed}: {repeated} is there twice; expected each {what} once")
     return names
 
 

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from slotstep.cli.output import open_scenario, print_json, say, show
-from slotstep.cli.params import AsJson, OutFolder, PolicyName, RequestsFile, ScenarioFile, Settings, Yes, permitted
+from slotstep.cli.params import (
+    AsJson,
+    Jobs,
+    OutFolder,
+    PolicyName,
+    RequestsFile,
+    ScenarioFile,
+    Settings,
+    Yes,
+    permitted,
+)
 from slotstep.cli.run.simulating import simulate
+
+if TYPE_CHECKING:
+    from slotstep.scenario.schema import Scenario
 
 
 def run(
@@ -27,6 +40,11 @@ def run(
         Path | None,
         typer.Option(metavar="FILE.jsonl", help="Write forward-pass metrics: a record a step."),
     ] = None,
+    uncertainty: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Run it under N draws of its step cost besides, and print intervals."),
+    ] = None,
+    jobs: Jobs = None,
     yes: Yes = False,
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
@@ -46,10 +64,28 @@ def run(
         from reports.exports.forward_pass import lines
 
         files.write_lines(forward_pass_metrics, lines(result.logs))
+    found = None if uncertainty is None else intervals_of(loaded, uncertainty, jobs)
+    if out and found:
+        from reports import files
+
+        files.write_json(out / "uncertainty.json", found)
     if as_json:
-        print_json(result.summary)
+        print_json(result.summary | ({} if found is None else {"uncertainty": found}))
     else:
         from reports.text.ledger_bar import ledger_bar
         from reports.text.run_summary import summary_table
 
         show(summary_table(result.summary), ledger_bar(result.summary))
+        if found is not None:
+            from reports.text.uncertainty import uncertainty_table
+
+            show(uncertainty_table(result.summary, found))
+
+
+def intervals_of(scenario: Scenario, count: int, jobs: int | None) -> dict[str, Any]:
+    """Intervals of the scenario's metrics under draws of its step cost, with a progress bar."""
+    from slotstep.cli.progress import Meter
+    from slotstep.experiments.uncertainty import intervals
+
+    with Meter("uncertainty", count, "draws") as meter:
+        return intervals(scenario, count, jobs, meter)

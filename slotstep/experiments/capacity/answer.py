@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sim.cost.forms import StepCost
 from slotstep.experiments.capacity import search
 from slotstep.experiments.capacity.judge import Point, judge
 from slotstep.experiments.capacity.question import Question, Variant, check, variants
+from slotstep.experiments.capacity.spread import Spread
 from slotstep.experiments.capacity.trial import Trial, attempt
 from slotstep.experiments.replications import drawn
 from slotstep.experiments.sweeps.backends import compute
 from slotstep.experiments.sweeps.work import read_once
+from slotstep.runs import uncertainty
 from slotstep.runs.resolution import resolved, with_transforms
 from slotstep.runs.workload import load
 
@@ -37,6 +40,7 @@ class Answer:
     knee    the last point that meets the objectives, None if there is none
     beyond  the first point that does not, None if there is none
     curve   all points evaluated, in order
+    spread  the answers under draws of the step cost, None without draws
     """
 
     variant: Variant
@@ -44,6 +48,7 @@ class Answer:
     beyond: Point | None
     curve: tuple[Point, ...]
     price: float | None
+    spread: Spread | None = None
 
     @property
     def binding(self) -> str | None:
@@ -75,12 +80,16 @@ class Answer:
 
 @dataclass
 class Finder:
-    """Evaluates points of one variant, each once; `progress` is called with every point."""
+    """Evaluates points of one variant, each once; `progress` is called with every point.
+
+    cost  a draw of the step cost in place of the scenario's
+    """
 
     variant: Variant
     question: Question
     stretches: str | None
     progress: Callable[[Point], None]
+    cost: StepCost | None = None
     points: dict[float, Point] = field(default_factory=dict)
 
     def good(self, at: float) -> bool:
@@ -101,7 +110,7 @@ class Finder:
         trials: list[Trial] = []
         for upto in stages:
             seeds = range(start + len(trials), start + upto)
-            calls = [(settings, seed, self.question.objectives) for seed in seeds]
+            calls = [(settings, seed, self.question.objectives, self.cost) for seed in seeds]
             trials += compute(attempt, calls, "local", None, self.question.jobs)
             trials.sort(key=lambda trial: trial.seed)
             last = upto == self.question.seeds
@@ -124,17 +133,20 @@ class Finder:
         settings["workload"] = with_transforms(settings["workload"], [*again, *rate])
         return settings
 
+    def bracket(self, start: float | None = None) -> search.Bracket:
+        """The knee, and the first value beyond it; `start` is a rate to begin with, the scenario's own if None."""
+        if self.question.find == "replicas":
+            return search.fewest(self.good, self.question.most_replicas)
+        return search.largest(self.good, start or self.own_rate(), self.question.tolerance)
+
     def answer(self) -> Answer:
         """Bracket the knee, and evaluate points around it."""
-        if self.question.find == "replicas":
-            bracket = search.fewest(self.good, self.question.most_replicas)
-        else:
-            bracket = search.largest(self.good, self.own_rate(), self.question.tolerance)
-            if bracket.good is not None:
-                for factor in AROUND:
-                    at = factor * bracket.good
-                    if all(abs(other / at - 1) > NEAR for other in self.points):
-                        self.point(at, self.stages[:1])
+        bracket = self.bracket()
+        if self.question.find != "replicas" and bracket.good is not None:
+            for factor in AROUND:
+                at = factor * bracket.good
+                if all(abs(other / at - 1) > NEAR for other in self.points):
+                    self.point(at, self.stages[:1])
         knee = None if bracket.good is None else self.points[bracket.good]
         beyond = None if bracket.bad is None else self.points[bracket.bad]
         curve = tuple(self.points[at] for at in sorted(self.points))
@@ -170,5 +182,16 @@ def find(
         def report(point: Point, variant: Variant = variant) -> None:
             progress(variant, point)
 
-        answers.append(Finder(variant, question, stretches, report).answer())
+        found = Finder(variant, question, stretches, report).answer()
+        if question.uncertainty:
+            found = replace(found, spread=spread_of(found, question, stretches, report))
+        answers.append(found)
     return answers, stretches
+
+
+def spread_of(answer: Answer, question: Question, stretches: str | None, progress: Callable[[Point], None]) -> Spread:
+    """The answers to the same question under draws of the step cost; searches for a rate start from the knee."""
+    start = None if answer.knee is None else answer.knee.at
+    costs = uncertainty.drawn(answer.variant.scenario, question.uncertainty)
+    finders = [Finder(answer.variant, question, stretches, progress, cost) for cost in costs]
+    return Spread(tuple(each.bracket(start).good for each in finders), uncertainty.of(answer.variant.scenario).source)

@@ -11,6 +11,7 @@ from reports.text.capacity import sentences
 from slotstep.experiments.capacity.answer import Answer
 from slotstep.experiments.capacity.judge import Judged, Point
 from slotstep.experiments.capacity.question import Question
+from slotstep.experiments.capacity.spread import SURE, Spread
 
 LEDGER = "slot_seconds"
 
@@ -29,7 +30,7 @@ def content_of(question: Question, answers: Sequence[Answer], stretches: str | N
         "resampled": stretches,
         "price": question.price,
         "best": best(question, answers),
-        "answers": [of_answer(answer) for answer in answers],
+        "answers": [of_answer(question, answer) for answer in answers],
     }
     return {**content, "sentences": sentences(content)}
 
@@ -41,7 +42,7 @@ def best(question: Question, answers: Sequence[Answer]) -> int | None:
     return max(known, key=lambda found: sign * found[1])[0] if known else None
 
 
-def of_answer(answer: Answer) -> dict[str, Any]:
+def of_answer(question: Question, answer: Answer) -> dict[str, Any]:
     """One variant."""
     variant = answer.variant
     return {
@@ -53,10 +54,24 @@ def of_answer(answer: Answer) -> dict[str, Any]:
         "token_budget": variant.budget,
         "at": answer.knee and answer.knee.at,
         "next": answer.beyond and answer.beyond.at,
+        "uncertainty": answer.spread and of_spread(answer.spread, question.find == "replicas"),
         "binding": answer.binding,
         "bound_by": answer.bound_by,
+        "devices": answer.knee and answer.knee.trials[0].devices,
         "knee": answer.knee and of_point(answer, answer.knee),
         "curve": [of_point(answer, point) for point in answer.curve],
+    }
+
+
+def of_spread(spread: Spread, replicas: bool) -> dict[str, Any]:
+    """The answers under draws of the step cost: a 90% interval, and what is sure at 95%."""
+    return {
+        "draws": len(spread.found),
+        "failed": spread.failed,
+        "low": spread.quantile(1 - SURE, replicas),
+        "high": spread.quantile(SURE, replicas),
+        "sure": spread.sure(replicas),
+        "source": spread.source,
     }
 
 

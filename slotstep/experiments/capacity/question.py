@@ -10,13 +10,14 @@ from calibrate.profiles.profile import Profile
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.runs import build, costs, size_limits
 from slotstep.runs.loading import parse
-from slotstep.runs.resolution import unpinned, with_policy
+from slotstep.runs.resolution import on_profile, unpinned, with_policy
 from slotstep.scenario import cluster, units
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
 
+FEWEST_DRAWS = 10
 Find = Literal["rate", "replicas", "slots"]
 
 
@@ -24,7 +25,8 @@ Find = Literal["rate", "replicas", "slots"]
 class Question:
     """The scenario and the parameters of a search.
 
-    resample  length of the blocks of a block bootstrap, for workloads that draw nothing themselves
+    resample     length of the blocks of a block bootstrap, for workloads that draw nothing themselves
+    uncertainty  draws of the step cost, for each of which the answer is found again; 0: none
     """
 
     scenario: Scenario
@@ -40,6 +42,7 @@ class Question:
     most_replicas: int = 64
     price: float | None = None
     resample: str = "60s"
+    uncertainty: int = 0
     jobs: int | None = None
 
 
@@ -74,6 +77,8 @@ def check(question: Question) -> None:
     if attainment and not scenario.objectives.limits:
         with scenario.blamed("objectives: "):
             raise ValueError("found none; an attainment needs some")
+    if question.uncertainty and question.uncertainty < FEWEST_DRAWS:
+        raise BadInput(f"--uncertainty {question.uncertainty}: expected 0, or at least {FEWEST_DRAWS} draws")
     try:
         units.nanoseconds(question.resample)
     except ValueError as error:
@@ -91,12 +96,8 @@ def variants(question: Question) -> list[Variant]:
     for profile, policy, places, budget in product(
         question.profiles or (None,), question.policies or (None,), slots or (None,), budgets or (None,)
     ):
-        settings = unpinned(scenario)
+        settings = unpinned(scenario) if profile is None else on_profile(scenario, profile)
         groups = list(cluster.group_sections(settings))
-        if profile is not None:
-            settings["cost"] = {"profile": profile}
-            for group in groups:
-                group.pop("cost", None)
         for key, value in (("slots", places), ("token_budget", budget)):
             for section in (settings, *groups) if value is not None else ():
                 section["engine"][key] = value

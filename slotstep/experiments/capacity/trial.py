@@ -12,6 +12,7 @@ from sim.accounting.client_view import injected_requests
 from sim.accounting.latencies import Floats, pooled_gaps
 from sim.accounting.objectives import counted
 from sim.accounting.requests import RequestRecords
+from sim.cost.forms import StepCost
 from sim.log.events import Reason
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.sweeps.work import read_once
@@ -73,11 +74,13 @@ KEPT = (
 )
 
 
-def attempt(settings: Mapping[str, Any], seed: int, objectives: Sequence[Objective]) -> Trial:
-    """Run a resolved scenario with this seed."""
+def attempt(
+    settings: Mapping[str, Any], seed: int, objectives: Sequence[Objective], price: StepCost | None = None
+) -> Trial:
+    """Run a resolved scenario with this seed; `price` replaces its step cost."""
     scenario = parse({**settings, "seed": seed})
     workload = load(scenario, read_once)
-    result = run(scenario, workload=workload)
+    result = run(scenario, workload=workload, price=price)
     return Trial(
         seed,
         sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),

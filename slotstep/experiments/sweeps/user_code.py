@@ -80,9 +80,11 @@ def forms(cost: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
 
 
 def predictors(options: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
-    """The predictor among the options of a policy or a victim rule."""
-    if "predict" in options:
-        yield PREDICTORS, choice(options["predict"])[0]
+    """The predictor among the options of a policy or a victim rule; none if `predict` means something else there."""
+    given = options.get("predict")
+    name = next(iter(given), None) if isinstance(given, Mapping) else given
+    if isinstance(name, str) and PREDICTORS.knows(name):
+        yield PREDICTORS, name
 
 
 def sources(module: str) -> dict[str, Path]:

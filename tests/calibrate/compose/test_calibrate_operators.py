@@ -15,7 +15,7 @@ from calibrate.compose.operators import ALL_REDUCE, read
 from calibrate.compose.step_sums import compose_sums
 from calibrate.models.architecture import Architecture
 from calibrate.models.registry import architecture
-from sim.cost.forms import Shape
+from sim.cost.shape import Shape
 from sim.cost.table import Table, table
 
 MODEL = Architecture(

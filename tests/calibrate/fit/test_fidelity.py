@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fidelity import inference_perf, tenants, vllm_cpu
+from benchmarks.fidelity import from_shapes, inference_perf, tenants, vllm_cpu
 from benchmarks.fidelity.__main__ import main, pivoted, put
 from benchmarks.fidelity.rows import Row
 from benchmarks.fidelity.runs import ENGINES, Judged, amplified, judge, part_of
@@ -52,6 +52,24 @@ def test_steps_on_a_cpu_predict_the_runs_at_four_and_eight_requests_a_second(dat
     assert len(found) == 6
     assert abs(found["4 requests/s, a sum"]) < 0.10
     assert abs(found["8 requests/s, a sum"]) < 0.10
+
+
+@pytest.mark.slow
+def test_runs_are_met_from_shapes_alone(data: Path) -> None:
+    """Nothing fitted: mean E2E within 15% in each judged run, and within 5% on average, sign and all."""
+    every = from_shapes.predictions(data)
+    assert {each.run for each in every} == set(from_shapes.BEFORE)
+    errors = [each.error("e2e_s") for each in every if each.group == "judged"]
+    assert len(errors) == 20
+    assert abs(sum(errors) / len(errors)) < from_shapes.MEAN_BOUND
+    assert max(map(abs, errors)) < from_shapes.WORST_BOUND
+
+
+def test_a_saturated_gpu_is_met_from_shapes_alone(data: Path) -> None:
+    for found in from_shapes.of_operators(data):
+        assert abs(found.error("e2e_s")) < from_shapes.WORST_BOUND
+        assert abs(found.error("e2e_s")) < abs(from_shapes.BEFORE[found.run][2])
+        assert from_shapes.table([found]).count("\n") == 3
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ from calibrate.fit.step_log import of_log, predicted
 from calibrate.hardware.devices import DEVICES
 from calibrate.models.registry import architecture
 from sim.accounting.frames import requests_frame
-from sim.cost.forms import Roofline, Shape, StepCost
+from sim.cost.forms import Roofline, StepCost
+from sim.cost.shape import Shape
 from sim.log.events import EventLog
 from sim.request import Request
 from sim.service.clients import Distant, OpenLoop

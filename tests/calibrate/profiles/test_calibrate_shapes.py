@@ -12,18 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slotstep
-from benchmarks.fidelity import shapes
+from benchmarks.fidelity import shapes as of_profiles
 from calibrate.fit.initial import prior
+from calibrate.hardware.attained import KERNEL_S, SKEW, Efficiency, attained
 from calibrate.hardware.devices import DEVICES, GIB, Device, device
 from calibrate.hardware.memory_plan import capacity
 from calibrate.models.architecture import BYTES, Architecture
 from calibrate.models.registry import MODELS, architecture
-from calibrate.profiles.analytic import Efficiency, from_shapes, roofline, table
-from sim.cost.forms import Shape
+from calibrate.profiles.analytic import from_shapes, roofline, table
+from calibrate.profiles.host_time import host_time
+from calibrate.profiles.profile import named
+from calibrate.profiles.shapes import shapes
+from sim.cost.forms import Roofline
+from sim.cost.shape import Shape
+from sim.cost.table import Table
 from sim.cost.table import table as laid_out
 from slotstep import BadInput
 
-PERFECT = Efficiency(weights=1, cache=1, arithmetic=1, attention=1, link=1, all_reduce_s=1e-9)
+TINY = 1e-12
+PERFECT = Efficiency(
+    1, 1, 1, 1, 1, all_reduce_s=1e-9, product_s=TINY, attention_s=TINY, block_s=TINY * 1e-3, overlap=4
+)
+DTYPES = ("bfloat16", "fp8")
 ROUND = Device("round", memory=100 * GIB, bandwidth=1e12, rate=1e14, rate8=2e14, link=1e11)
 SMALL = Architecture("small", 10, 1000, 4000, heads=10, kv_heads=2, head_size=100, vocabulary=50000, dtype="bfloat16")
 
@@ -36,59 +46,165 @@ def shape(decodes: int = 0, context: int = 0, chunks: tuple[tuple[int, int], ...
     return batch
 
 
+def line(model: Architecture, device: Device, efficiency: Efficiency = PERFECT, **settings: Any) -> Roofline:
+    return roofline(shapes(model, device, efficiency=efficiency, **settings))
+
+
+def tabled(model: Architecture, device: Device, efficiency: Efficiency = PERFECT, **settings: Any) -> Table:
+    return laid_out(table(shapes(model, device, efficiency=efficiency, **settings)))
+
+
+def kernels(model: Architecture) -> float:
+    """Nanoseconds of the four small kernels of each layer."""
+    return model.layers * 4 * KERNEL_S * 1e9
+
+
+def between(model: Architecture, devices: int = 1) -> float:
+    """Nanoseconds of a token between the products, at 16 bits and 1 TB/s: eight vectors, and three of the middle."""
+    return model.layers * (8 * model.hidden + 3 * model.activated / devices) * 2 / 1e12 * 1e9
+
+
 def test_a_roofline_by_hand() -> None:
-    made = roofline(SMALL, ROUND, efficiency=PERFECT)
+    made = line(SMALL, ROUND)
     # A layer: 1000 x 100 x 2 x (10 + 2) + 3 x 1000 x 4000 = 14.4 M parameters; ten of them, and a head of 50 M.
     assert made.weight_pass == pytest.approx((144e6 + 50e6) * 2 / 1e12 * 1e9)
     assert made.per_token == pytest.approx(2 * 144e6 / 1e14 * 1e9)
-    assert made.per_sequence == pytest.approx(2 * 50e6 / 1e14 * 1e9)
+    assert made.per_sequence == pytest.approx(2 * 50e6 / 1e14 * 1e9, rel=1e-3)
+    assert made.host == pytest.approx(kernels(SMALL), rel=1e-3)
     assert made.per_context_token == pytest.approx(2 * 10 * 2 * 100 * 2 / 1e12 * 1e9)
     assert made.per_chunk_work == pytest.approx(4 * 10 * 10 * 100 / 1e14 * 1e9)
 
 
 def test_efficiencies_and_dtypes_scale_what_they_name() -> None:
-    whole = roofline(SMALL, ROUND, efficiency=PERFECT)
-    half = roofline(SMALL, ROUND, efficiency=Efficiency(0.5, 0.25, 0.2, 0.1, 1, 1e-9))
+    whole = line(SMALL, ROUND)
+    half = line(SMALL, ROUND, Efficiency(0.5, 0.25, 0.2, 0.1, 1, 1e-9))
     assert half.weight_pass == pytest.approx(2 * whole.weight_pass)
     assert half.per_context_token == pytest.approx(4 * whole.per_context_token)
     assert half.per_token == pytest.approx(5 * whole.per_token)
     assert half.per_chunk_work == pytest.approx(10 * whole.per_chunk_work)
-    eight = roofline(SMALL, ROUND, efficiency=PERFECT, dtype="fp8")
+    eight = line(SMALL, ROUND, dtype="fp8")
     assert (eight.weight_pass, eight.per_token) == pytest.approx((whole.weight_pass / 2, whole.per_token / 2))
     assert eight.per_context_token == whole.per_context_token  # weights of 8 bits do not make a cache of 8 bits
-    mixed = roofline(SMALL, ROUND, efficiency=PERFECT, kv_dtype="fp8")
+    mixed = line(SMALL, ROUND, kv_dtype="fp8")
     assert (mixed.weight_pass, mixed.per_context_token) == (whole.weight_pass, whole.per_context_token / 2)
 
 
 def test_several_devices_share_the_work_and_add_it_up() -> None:
-    alone = roofline(SMALL, ROUND, efficiency=PERFECT)
-    made = laid_out(table(SMALL, ROUND, efficiency=PERFECT, tensor_parallel=2))
+    alone, made = line(SMALL, ROUND), tabled(SMALL, ROUND, tensor_parallel=2)
     # Two all-reduces in ten layers of one token: 1000 x 2 bytes, each device sends as much as it has, 2 x 1/2.
     reduces = 2 * 10 * (1e-9 + 2000 / 1e11) * 1e9
-    assert made.dense(1) == pytest.approx(alone.weight_pass / 2 + reduces, rel=1e-4)
+    rest = kernels(SMALL) + between(SMALL, 2)
+    assert made.dense(1) == pytest.approx(alone.weight_pass / 2 + reduces + rest, rel=1e-4)
     assert made.per_context_token == pytest.approx(alone.per_context_token / 2)
     with pytest.raises(ValueError, match="device bare: its link is not known"):
-        table(SMALL, Device("bare", 1e11, 1e12, 1e14), tensor_parallel=2)
+        shapes(SMALL, Device("bare", 1e11, 1e12, 1e14), tensor_parallel=2)
 
 
 def test_a_mixture_reads_the_experts_that_its_tokens_touch() -> None:
     mixture = architecture("mixtral-8x7b")
-    made = laid_out(table(mixture, ROUND, efficiency=PERFECT))
-    assert made.dense(1) == pytest.approx(mixture.read(1) * 2 / 1e12 * 1e9, rel=1e-3)
-    assert made.dense(4) == pytest.approx(mixture.read(4) * 2 / 1e12 * 1e9, rel=1e-3)
-    assert made.dense(16384) == pytest.approx(16384 * 2 * mixture.multiplied / 1e14 * 1e9, rel=0.01)
+    made = tabled(mixture, ROUND)
+    for tokens, products in (
+        (1, mixture.read(1) * 2 / 1e12 * 1e9),
+        (4, mixture.read(4) * 2 / 1e12 * 1e9),
+        (16384, 16384 * 2 * mixture.multiplied / 1e14 * 1e9),
+    ):
+        rest = kernels(mixture) + tokens * between(mixture)
+        assert made.dense(tokens) == pytest.approx(products + rest, rel=0.01 if tokens > 4 else 1e-3)
+
+
+def test_kernels_take_their_time_whatever_their_bytes() -> None:
+    """Four matrix products and an attention in each of ten layers, and a block of it for each head and sequence."""
+    slow = replace(PERFECT, product_s=3e-6, attention_s=11e-6, block_s=1e-6)
+    made = tabled(SMALL, ROUND, slow)
+    assert made.dense(1) - tabled(SMALL, ROUND).dense(1) == pytest.approx(10 * 4 * 3000, rel=1e-3)
+    assert made.decode.base(1) == pytest.approx(10 * 11000)
+    assert made.per_sequence - tabled(SMALL, ROUND).per_sequence == pytest.approx(10 * 2 * 1000, rel=1e-3)
+    assert line(SMALL, ROUND, slow).host == pytest.approx(10 * (4 * 3000 + 11000) + kernels(SMALL))
+
+
+def test_an_all_reduce_over_pcie_takes_several_times_its_bytes() -> None:
+    nvlink = attained(DEVICES["h100-sxm"], 4)
+    assert (nvlink.link, nvlink.all_reduce_s) == (Efficiency.link, Efficiency.all_reduce_s)
+    pair, four, eight = (attained(DEVICES["l40s"], devices) for devices in (2, 4, 8))
+    assert 1 > pair.link > four.link > eight.link
+    assert 1 / four.link == 5
+    assert SKEW < pair.all_reduce_s < four.all_reduce_s < eight.all_reduce_s
+    assert attained(DEVICES["l40s"]) == replace(four, link=Efficiency.link, all_reduce_s=Efficiency.all_reduce_s)
+    assert attained(DEVICES["l40s"], 3).link == four.link
+    assert attained(DEVICES["l40s"], 4, link=0.9).link == 0.9
+
+
+def test_eight_bits_attain_a_smaller_share_of_twice_the_rate() -> None:
+    wide, narrow = (attained(DEVICES["h100-sxm"], dtype=dtype) for dtype in DTYPES)
+    assert narrow.arithmetic == pytest.approx(0.75 * wide.arithmetic)
+    assert narrow.product_s > wide.product_s
+    assert narrow.cache == wide.cache > attained(DEVICES["h100-sxm"], cache="fp8").cache
+
+
+@pytest.mark.parametrize(
+    ("model", "devices", "profile"),
+    [("llama-3.1-8b", 1, "rtxpro6000-llama-3.1-8b"), ("qwen3-32b", 2, "rtxpro6000-qwen3-32b-tp2")],
+)
+def test_uneven_contexts_cost_as_the_tables_of_the_device_say(model: str, devices: int, profile: str) -> None:
+    """The kernel's rule is the same, by heads of keys and values on a device; a position alone is within 10%."""
+    made = from_shapes(architecture(model), DEVICES["rtx-pro-6000"], date="today", tensor_parallel=devices).cost()
+    table_of = named(profile).cost()
+    assert made.unsplit == table_of.unsplit
+    assert made.per_tail_token == pytest.approx(table_of.per_tail_token, rel=0.1)
+
+
+def test_beside_a_chunk_older_kernels_read_a_context_once_for_each_query_head() -> None:
+    """Eight queries share a head of Llama-3.1-70B; FlashAttention 3 keeps them together, 2 reads 8 / 1.6 times."""
+    model = architecture("llama-3.1-70b")
+    old, new = (
+        shapes(model, DEVICES[name], efficiency=PERFECT, tensor_parallel=4) for name in ("a100-sxm-80gb", "h100-sxm")
+    )
+    assert old.per_context_token + old.per_mixed_context_token == pytest.approx(old.per_context_token * 8 / 1.6)
+    assert new.per_mixed_context_token == new.per_tail_token == 0
+    assert "per_tail_token" not in table(new)
+
+
+def test_a_prompt_step_lasts_as_long_as_its_launches() -> None:
+    made = from_shapes(architecture("llama-3.2-1b"), DEVICES["h100-sxm"], date="today").cost()
+    # 16 layers of 0.15 ms and the host's 0.4: a chunk of one token takes as long as its launches.
+    assert made.step(shape(0, 0, ((0, 1),))) == 16 * 150_000 + 400_000
+    assert made.step(shape(1, 0)) < 16 * 150_000
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "scheduling", "asynchronous"),
+    [
+        ("vllm", None, None, True),
+        ("vllm", "0.14.0", None, True),
+        ("vllm", "v0.13.1", None, False),
+        ("vllm", "0.13.1", "asynchronous", True),
+        ("sglang", "0.5.9", None, True),
+        ("trtllm", "1.0.0rc3", None, True),
+    ],
+)
+def test_the_host_time_of_an_engine(engine: str, version: str, scheduling: str, asynchronous: bool) -> None:
+    found = host_time(engine, version, scheduling)
+    assert found.low <= found.likely <= found.high
+    assert found.engine.endswith(", asynchronous" if asynchronous else ", synchronous")
+    assert (found.per_sequence == 0) is asynchronous
+
+
+def test_older_engines_have_more_of_it() -> None:
+    times = [host_time("vllm", version) for version in ("0.6.3", "0.12.0", "0.23.0")]
+    assert [time.high for time in times] == sorted([time.high for time in times], reverse=True)
+    assert times[0].high > 2e6
 
 
 def test_a_window_needs_the_mean_context() -> None:
     windowed = architecture("mistral-7b")
     with pytest.raises(ValueError, match="layers with a window of 4096; expected the mean context in addition"):
-        roofline(windowed, ROUND)
-    whole = roofline(windowed, ROUND, context=4096).per_context_token
-    assert roofline(windowed, ROUND, context=16384).per_context_token == pytest.approx(whole / 4)
+        line(windowed, ROUND)
+    whole = line(windowed, ROUND, context=4096).per_context_token
+    assert line(windowed, ROUND, context=16384).per_context_token == pytest.approx(whole / 4)
 
 
 def test_latent_attention_keeps_less_than_heads_would() -> None:
-    made = roofline(architecture("deepseek-v3"), ROUND, efficiency=PERFECT)
+    made = line(architecture("deepseek-v3"), ROUND)
     assert made.per_context_token == pytest.approx(61 * 576 * 2 / 1e12 * 1e9)
     assert made.weight_pass == pytest.approx(
         architecture("deepseek-v3").parameters / 1e12 * 1e9, rel=0.01
@@ -97,7 +213,7 @@ def test_latent_attention_keeps_less_than_heads_would() -> None:
 
 def test_prompts_of_latent_attention_are_multiplied_by_whole_heads() -> None:
     """DeepSeek-V3: 128 heads of 128 + 64 for the scores and 128 for the values, two operations each: 640 a head."""
-    made = roofline(architecture("deepseek-v3"), ROUND, efficiency=PERFECT)
+    made = line(architecture("deepseek-v3"), ROUND)
     assert made.per_chunk_work == pytest.approx(61 * 128 * 640 / 1e14 * 1e9)
     with pytest.raises(ValueError, match="value_size is 0; expected at least 1, as there is a kv_rank"):
         replace(architecture("deepseek-v3"), value_size=0)
@@ -105,20 +221,20 @@ def test_prompts_of_latent_attention_are_multiplied_by_whole_heads() -> None:
 
 def test_attention_is_multiplied_at_the_rate_of_the_cache() -> None:
     """The device multiplies twice as fast in 8 bits: so it does the weights, but not a cache of 16 bits."""
-    plain = roofline(SMALL, ROUND, efficiency=PERFECT)
-    weights = roofline(SMALL, ROUND, efficiency=PERFECT, dtype="fp8")
-    both = roofline(SMALL, ROUND, efficiency=PERFECT, dtype="fp8", kv_dtype="fp8")
+    plain = line(SMALL, ROUND)
+    weights = line(SMALL, ROUND, dtype="fp8")
+    both = line(SMALL, ROUND, dtype="fp8", kv_dtype="fp8")
     assert weights.per_token == both.per_token == pytest.approx(plain.per_token / 2)
     assert weights.per_chunk_work == plain.per_chunk_work == pytest.approx(2 * both.per_chunk_work)
 
 
 def test_what_passes_between_layers_has_16_bits_where_the_weights_have_8() -> None:
-    tables = [table(SMALL, ROUND, dtype=dtype, tensor_parallel=2)["dense"]["ns"] for dtype in ("bfloat16", "fp8")]
-    alone = [table(SMALL, ROUND, dtype=dtype)["dense"]["ns"] for dtype in ("bfloat16", "fp8")]
-    # Half of the products of one device, and the same all-reduces.
-    reduces = [[both - one / 2 for both, one in zip(*each, strict=True)] for each in zip(tables, alone, strict=True)]
-    assert reduces[0] == pytest.approx(reduces[1], rel=1e-3)
-    held = [capacity(SMALL, 2 * GIB, dtype=dtype).activations for dtype in ("bfloat16", "fp8")]
+    tables = [[tabled(SMALL, ROUND, dtype=dtype, tensor_parallel=n).dense(1) for n in (1, 2)] for dtype in DTYPES]
+    # Beside half of the products of one device: the same all-reduces, and the same between the products.
+    alone = [line(SMALL, ROUND, dtype=dtype).weight_pass for dtype in DTYPES]
+    rest = [two - one / 2 for (_, two), one in zip(tables, alone, strict=True)]
+    assert rest[0] == pytest.approx(rest[1], rel=1e-3)
+    held = [capacity(SMALL, 2 * GIB, dtype=dtype).activations for dtype in DTYPES]
     assert held[0] == held[1]
 
 
@@ -134,7 +250,7 @@ def test_heads_that_cannot_be_dealt_out_are_refused(name: str, devices: int, com
     model, sheet = architecture(name), DEVICES["mi300x"]
     for ask in (
         lambda: capacity(model, 8 * sheet.memory, tensor_parallel=devices),
-        lambda: roofline(model, sheet, tensor_parallel=devices),
+        lambda: shapes(model, sheet, tensor_parallel=devices),
         lambda: from_shapes(model, sheet, date="today", tensor_parallel=devices),
         lambda: prior(model, sheet, tensor_parallel=devices),
     ):
@@ -147,10 +263,10 @@ def test_a_head_of_keys_may_be_copied() -> None:
     assert shared.page_bytes == copied.page_bytes
 
 
-@pytest.mark.parametrize(("profile", "of"), shapes.PROFILES.items())
+@pytest.mark.parametrize(("profile", "of"), of_profiles.PROFILES.items())
 def test_the_stated_efficiencies_are_near_the_measured_tables(profile: str, of: str) -> None:
     """Decodes of 8 to 256 sequences of 512 to 4,096 positions, prompts of 512 to 2,048: within 25% on average."""
-    errors = [error for each in shapes.errors(profile, of).values() for error in each]
+    errors = [error for each in of_profiles.errors(profile, of).values() for error in each]
     assert len(errors) == 15
     assert sum(abs(error) for error in errors) / len(errors) < 0.25
     assert max(abs(error) for error in errors) < 0.5
@@ -162,7 +278,7 @@ def test_every_named_model_has_a_cost_or_does_not_fit(name: str) -> None:
     size = BYTES[model.dtype]
     devices = next(n for n in (1, 2, 4, 8, 16) if model.parameters * size / n < 0.8 * DEVICES["h100-sxm"].memory)
     made = from_shapes(model, DEVICES["h100-sxm"], date="today", tensor_parallel=devices, context=2000)
-    assert made.kind == ("table" if model.experts or devices > 1 else "roofline")
+    assert made.kind == "table"
     steps = [made.cost().step(shape(decodes, 2000)) for decodes in (1, 16, 256)]
     assert steps == sorted(steps)
     if devices > 1:
@@ -264,6 +380,8 @@ def test_a_scenario_costs_by_shapes() -> None:
         ({"model": "llama-3.1-8b", "device": "l4", "dtype": "fp4"}, r"cost\.shape: dtype is 'fp4'; expected one of"),
         ({"model": "llama-3.1-8b", "device": "h100-sxm", "tensor_parallel": 3}, r"expected a divisor of 32 heads"),
         ({"model": "llama-3.1-8b", "device": "h100-sxm", "efficiency": {"weights": 2}}, r"efficiency\.weights is 2"),
+        ({"model": "llama-3.1-8b", "device": "l4", "engine": "vlm"}, r"engine vlm: unknown; did you mean vllm\?"),
+        ({"model": "llama-3.1-8b", "device": "l4", "version": "new"}, r"version is 'new'; expected numbers such as"),
         ({"model": "llama-3.1-8b"}, r"cost\.shape\.device: missing"),
     ],
 )

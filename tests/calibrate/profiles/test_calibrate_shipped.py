@@ -15,7 +15,8 @@ from benchmarks.fidelity import closed_loop, operators, step_rate
 from benchmarks.fidelity.rows import Row, compared
 from benchmarks.shipped import profiles
 from calibrate.profiles.profile import Profile, named, shipped
-from sim.cost.forms import Affine, Shape
+from sim.cost.forms import Affine
+from sim.cost.shape import Shape
 from sim.cost.table import Table
 
 
@@ -104,7 +105,7 @@ def test_a_closed_loop_of_an_h100_is_met_within_five_percent(data: Path) -> None
 def test_shapes_alone_meet_closed_loops_of_one_and_two_h100s_within_ten_percent(data: Path, devices: int) -> None:
     rows = closed_loop.measured(data, devices)
     some = rows[(rows["isl"] == 1024) & (rows["conc"] <= 32)]
-    errors = closed_loop.shape_errors(data, devices, closed_loop.HOST, some)
+    errors = closed_loop.shape_errors(data, devices, rows=some)
     assert len(errors) >= 6
     assert sum(map(abs, errors)) / len(errors) < 0.1
 

@@ -13,7 +13,7 @@ from sim_stories import engine, run
 
 from reports.statistics.intervals import mean, percentile, pooled_percentile
 from reports.statistics.paired import difference
-from reports.statistics.replications import METRICS, Replication, Replications, sentence
+from reports.statistics.replications import OF_LATENCIES, Replication, Replications, sentence
 from reports.statistics.warmup import mser5
 from sim.accounting.queue_growth import grows
 from sim.accounting.requests import RequestRecords
@@ -179,7 +179,7 @@ def test_a_cut_takes_the_transient_out_of_the_mean() -> None:
     latencies = dict.fromkeys(("wait_s", "ttft_s", "tpot_s", "e2e_s"), waits)
     nothing = {"occupancy": None, "output_tokens_per_s": None, "attainment": None}
     runs = Replications((0, 1), {"fcfs": [Replication(latencies, nothing, False)] * 2})
-    (metric,) = (metric for metric in METRICS if metric.key == "ttft_s_mean")
+    (metric,) = (metric for metric in OF_LATENCIES if metric.key == "ttft_s_mean")
     with_all, warm = (runs.estimate("fcfs", metric, warm) for warm in (False, True))
     assert with_all is not None
     assert warm is not None

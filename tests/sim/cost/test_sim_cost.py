@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.cost.forms import Affine, Roofline, Shape, Unit
+from sim.cost.forms import Affine, Roofline, Unit
+from sim.cost.shape import Shape
 
 
 def shape(decodes=0, context=0, chunks=(), pages=0, copied=0):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_stories import engine, job, run
 
-from sim.cost.forms import Affine, Curve, Roofline, Shape, padded
+from sim.cost.forms import Affine, Curve, Roofline, padded
+from sim.cost.shape import Shape
 from sim.cost.table import Knots, Lines, Table, table
 
 
@@ -120,10 +121,20 @@ def test_more_context_or_one_more_sequence_of_the_mean_length_is_never_cheaper(
     assert cost.step(shape(decodes + 1, (decodes + 1) * mean, longest=mean)) >= before - 1
 
 
+EMPTY = Table()
 COSTS: dict[str, Curve] = {
-    "affine": Affine(base=1e6, per_context_token=3.3, overlapped_host=1.2e6, raggedness=0.03),
+    "affine": Affine(base=1e6, per_context_token=3.3, overlapped_host=1.2e6, raggedness=0.03, per_tail_token=2.9),
     "roofline": Roofline(
-        weight_pass=1e6, per_token=4e4, per_context_token=3.3, host=1e4, raggedness=0.1, graph_sizes=(1, 2, 4, 8, 16)
+        weight_pass=1e6,
+        per_token=4e4,
+        per_context_token=3.3,
+        host=1e4,
+        raggedness=0.1,
+        graph_sizes=(1, 2, 4, 8, 16),
+        per_tail_token=2.9,
+        unsplit=7,
+        prompt_launches=2e6,
+        per_mixed_context_token=1.7,
     ),
     "table": Table(dense=DENSE, decode=DECODE, chunk=CHUNK, beside=BESIDE, raggedness=0.2, per_page=0.7),
 }
@@ -178,6 +189,33 @@ def test_the_longest_of_uneven_decodes_is_read_to_its_end_alone() -> None:
     mixed = 200 + 15 + 8 * 50 + 11
     assert cost.step(shape(4, 200, ((0, 4),), longest=90)) == mixed + 80
     assert cost.step(shape(4, 200, ((0, 4),), longest=70)) == mixed + 44
+
+
+@pytest.mark.parametrize("form", [Affine(), Roofline()])
+def test_every_form_can_have_a_longest_that_is_read_alone(form: Curve) -> None:
+    # Three decodes of 10, 10 and 40: the longest exceeds the mean by 20, at 5 each. Two share their contexts.
+    cost = replace(form, per_context_token=100, per_tail_token=5, unsplit=3)
+    assert cost.needs_longest
+    assert cost.step(shape(3, 60, longest=40)) == 6000 + 100
+    assert cost.step(shape(2, 50, longest=40)) == 5000
+    assert cost.step(shape(2, 50, ((0, 1),), longest=40)) == 5000 + 75
+    assert list(cost.run(shape(3, 60, longest=40), 3, [0] * 3)) == [6100, 6400, 6700]
+
+
+@pytest.mark.parametrize("form", [Affine(), Roofline(), EMPTY])
+def test_beside_a_chunk_the_context_costs_more(form: Curve) -> None:
+    cost = replace(form, per_context_token=100, per_mixed_context_token=50)
+    assert cost.step(shape(3, 60)) == 6000
+    assert cost.step(shape(3, 60, ((0, 1),))) == 9000
+
+
+@pytest.mark.parametrize("form", [Affine(), Roofline(), EMPTY])
+def test_a_step_that_computes_a_prompt_is_launched_kernel_by_kernel(form: Curve) -> None:
+    """The longer of its launches and the device counts, behind the host's own time; a step of decodes has none."""
+    cost = replace(form, per_context_token=100, host=10, prompt_launches=7000)
+    assert cost.step(shape(3, 60)) == 6010
+    assert cost.step(shape(3, 60, ((0, 1),))) == 7010
+    assert cost.step(shape(3, 80, ((0, 1),))) == 8010
 
 
 def test_while_blocks_share_a_context_the_longest_is_no_matter() -> None:

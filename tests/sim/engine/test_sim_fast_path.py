@@ -9,9 +9,10 @@ import numpy as np
 import replay_scenarios
 from hypothesis import event, given
 from hypothesis import strategies as st
-from in_order import InOrderScheduler
+from in_order import InOrderScheduler, InOrderStaticScheduler
 
 from sim.engine.scheduler import Scheduler
+from sim.engine.static import StaticScheduler
 from sim.log.events import Kind
 from sim.policy.peak import Peak
 from sim.policy.quantile import Quantile
@@ -56,10 +57,11 @@ def made(scenario, added, kind):
     return kind(policy, given.pool, config)
 
 
-@given(replay_scenarios.scenarios(admissions=("optimistic",) * 4 + ("ratio", "reserve")), settings)
+@given(replay_scenarios.scenarios(admissions=("optimistic",) * 4 + ("ratio", "reserve", "static")), settings)
 def test_the_log_is_that_of_the_pass_in_order(scenario, added):
-    fast = simulate(scenario.clients(), made(scenario, added, Scheduler), scenario.cost)
-    slow = simulate(scenario.clients(), made(scenario, added, InOrderScheduler), scenario.cost)
+    closed = scenario.admission == "static"
+    kinds = (StaticScheduler, InOrderStaticScheduler) if closed else (Scheduler, InOrderScheduler)
+    fast, slow = (simulate(scenario.clients(), made(scenario, added, kind), scenario.cost) for kind in kinds)
     event(f"longer runs: {len(fast.run_table()['steps']) < fast.steps}")
     event(f"preempts: {bool((fast.event_table()[:, 1] == Kind.PREEMPTED).any())}")
     event(f"{scenario.modes.get('evict', 'before')}, depth {scenario.modes.get('depth', 1)}")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from sim_stories import run
+from watched_pools import WATCHED
 
 from policies.registry import build, victim
 from sim.accounting.frames import steps_frame
@@ -17,28 +18,9 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
+from sim.memory.radix import RadixPool
 from sim.policy.base import Optimistic, Policy
 from sim.request import Request
-
-
-class Watched(PrefixPool):
-    """A pool that knows whose pages are whose, and lets nobody claim another tenant's."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.owners = {}
-        self.claimed = 0
-
-    def keep(self, seq, full):
-        before = len(seq.pages.table)
-        super().keep(seq, full)
-        for page in seq.pages.table[before:]:
-            self.owners[page] = seq.request.tenant
-
-    def claim(self, seq, found):
-        assert {self.owners[page] for page in found} <= {seq.request.tenant}
-        self.claimed += len(found)
-        super().claim(seq, found)
 
 
 @dataclass
@@ -49,13 +31,14 @@ class Scenario:
     page_size: int
     pages: int
     share: str | None
+    cache: type
     policy: str
     admission: object
     modes: dict
     cost: object
     pools: list = field(default_factory=list)
 
-    def scheduler(self, pool=PrefixPool):
+    def scheduler(self, pool):
         made = PagePool(self.pages, self.page_size) if self.share is None else None
         made = made or pool(self.pages, self.page_size, self.share)
         self.pools.append(made)
@@ -63,9 +46,12 @@ class Scenario:
         policy = Policy(build(self.policy, options, seed=3), self.admission, victim(self.policy))
         return Scheduler(policy, made, EngineConfig(slots=self.slots, token_budget=self.budget, **self.modes))
 
-    def run(self, macro=True, pool=PrefixPool):
-        return run(self.requests, self.scheduler(pool), self.cost, macro)
+    def run(self, macro=True, pool=None):
+        return run(self.requests, self.scheduler(pool or self.cache), self.cost, macro)
 
+
+POLICIES = ("fcfs", "priority", "sjf", "srpt", "longest_prefix")
+POLICIES += ("requeue", "lof", "lpm", "dfs_weight", "prefill_hrrn", "shortest_prefill_first", "shuffle")
 
 costs = st.sampled_from(
     [
@@ -104,7 +90,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
     size = draw(st.sampled_from([1, 2, 4, 16]))
     longest = max(-(-(r.prompt + r.max_output - 1) // size) for r in requests)
     slots = draw(st.sampled_from([1, 2, 3, 8, 16]))
-    policy = draw(st.sampled_from(["fcfs", "priority", "sjf", "srpt", "longest_prefix"]))
+    policy = draw(st.sampled_from(POLICIES))
     modes = {
         "depth": draw(st.sampled_from([1, 2, 2])),
         "chunked": draw(st.sampled_from([True, True, False])),
@@ -121,6 +107,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
         page_size=size,
         pages=longest + draw(st.sampled_from([0, 0, 1, 2, longest // 2, longest, 5 * longest, 10**6])),
         share=draw(st.sampled_from(shares)),
+        cache=draw(st.sampled_from([PrefixPool, RadixPool])),
         policy=policy,
         admission=draw(admissions),
         modes=modes,
@@ -132,7 +119,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
 @given(scenarios())
 def test_macro_steps_change_nothing(scenario):
     fast, slow = scenario.run(macro=True), scenario.run(macro=False)
-    event(f"depth {scenario.modes['depth']}, {scenario.policy}, share {scenario.share}")
+    event(f"depth {scenario.modes['depth']}, {scenario.policy}, share {scenario.share}, {scenario.cache.__name__}")
     event(f"longer runs: {len(fast.run_table()['steps']) < fast.steps}")
     assert fast.events == slow.events
     assert fast.chunks == slow.chunks
@@ -168,10 +155,10 @@ def test_every_account_adds_up(scenario):
 
 @given(scenarios(shares=("tenant",)))
 def test_no_tenant_ever_hits_anothers_pages(scenario):
-    log = scenario.run(pool=Watched)
+    log = scenario.run(pool=WATCHED[scenario.cache])
     (pool,) = scenario.pools
     hits = summary(log)["tokens"]["cached"]
-    event(f"hits: {hits > 0}")
+    event(f"hits: {hits > 0}, {scenario.cache.__name__}")
     assert pool.claimed * scenario.page_size == hits
 
 

@@ -254,6 +254,26 @@ def test_a_profile_is_that_of_every_replica_and_pages_that_fit_are_counted_anew(
     assert own.profile is None
 
 
+def test_each_profile_has_the_defaults_of_its_own_device() -> None:
+    settings = slotstep.resolved(slotstep.load(LIMIT))
+    settings |= {
+        "cost": {"profile": "h100-llama-3.1-8b"},
+        "engine": {"preset": "vllm", "max_num_batched_tokens": 999},
+    }
+    del settings["cluster"]
+    del settings["policy"]
+    settings["engine"]["policy"] = "priority"
+    profiles = ("h200-llama-3.1-8b", "a100-llama-3.1-8b")
+    found = variants(Question(slotstep.parse(settings), profiles=profiles))
+    assert [(each.slots, each.budget, each.policy) for each in found] == [
+        (999, 999, "priority"),
+        (256, 999, "priority"),
+    ]
+    given = {**settings, "engine": {"preset": "vllm", "max_num_seqs": 300}}
+    found = variants(Question(slotstep.parse(given), profiles=profiles, budgets=(512,)))
+    assert [(each.slots, each.budget) for each in found] == [(300, 512)] * 2
+
+
 def test_a_price_is_paid_for_the_gpus_of_every_replica() -> None:
     settings = slotstep.resolved(slotstep.load(LIMIT, ["workload.synthetic.requests=20"]))
     two = {"cost": {"profile": "rtxpro6000-qwen3-32b-tp2"}}

@@ -10,7 +10,7 @@ import pytest
 from repository import ROOT
 
 import slotstep
-from reports.statistics.replications import METRICS
+from reports.statistics.replications import OF_LATENCIES
 from reports.text.replications import replications_json
 from slotstep.cli.app import main
 from slotstep.experiments.replications import replicate
@@ -36,11 +36,11 @@ def test_all_policies_get_the_same_requests_and_equal_ones_differ_by_exactly_not
     # One tenant, and nobody waits half an hour: fair is sjf.
     fair = {"fair": {"max_wait": "30m"}}
     found = replicate(slotstep.parse({**BUSY, "policy": fair}), ["sjf", "fair", "fcfs"], seeds=6, jobs=1)
-    for metric in METRICS:
+    for metric in found.metrics:
         same = found.difference(metric, "sjf", "fair").estimate
         assert same is not None
         assert (same.value, same.low, same.high, same.n) == (0.0, 0.0, 0.0, 6)
-    (wait,) = (metric for metric in METRICS if metric.key == "wait_s_mean")
+    (wait,) = (metric for metric in OF_LATENCIES if metric.key == "wait_s_mean")
     other = found.difference(wait, "sjf", "fcfs")
     assert other.differ
     assert other.estimate is not None
@@ -55,7 +55,7 @@ def test_a_seed_of_it_is_that_run() -> None:
     found = replicate(scenario, ["fcfs"], seeds=3, jobs=1)
     assert found.seeds == (7, 8, 9)
     second = slotstep.run(slotstep.parse({**BUSY, "seed": 8}))
-    for metric in METRICS:
+    for metric in found.metrics:
         if metric.latency:
             mine = metric.of_run(found.runs["fcfs"][1])
             assert mine == pytest.approx(second.summary[metric.latency][metric.statistic], rel=1e-12)
@@ -145,7 +145,8 @@ def test_the_command_prints_intervals_verdicts_and_json(capsys: pytest.CaptureFi
     assert "fcfs and sjf are not told apart in" in printed
     content = json.loads((tmp_path / "replications.json").read_text())
     assert list(content["policies"]) == ["fcfs", "sjf"]
-    assert {each["metric"] for each in content["differences"]} == {metric.key for metric in METRICS}
+    whole = ["occupancy", "output_tokens_per_s", "attainment"]
+    assert [each["metric"] for each in content["differences"]] == [*(metric.key for metric in OF_LATENCIES), *whole]
     with pytest.raises(SystemExit) as ended:
         main([*command[:4], "--jobs", "1"])
     assert ended.value.code == 2

@@ -122,11 +122,13 @@ def the_threshold_for_one_alone(patch, scheduler):
 
 
 def the_gate_for_the_chunk_only(patch, scheduler):
-    scheduler.state.admission = Optimistic(whole=False, watermark=scheduler.state.admission.watermark)
+    given = scheduler.policy.admission
+    scheduler.state.policy = replace(scheduler.policy, admission=Optimistic(whole=False, watermark=given.watermark))
 
 
 def no_watermark(patch, scheduler):
-    scheduler.state.admission = Optimistic(whole=scheduler.state.admission.whole)
+    given = scheduler.policy.admission
+    scheduler.state.policy = replace(scheduler.policy, admission=Optimistic(whole=given.whole))
 
 
 def a_slot_for_the_next_token(patch, scheduler):
@@ -138,7 +140,7 @@ def the_first_in_running_is_the_victim(patch, scheduler):
         def choose(self, running, *_):
             return next(iter(running.values()))
 
-    scheduler.state.victim = First()
+    scheduler.state.policy = replace(scheduler.policy, victim=First())
 
 
 def the_preempted_to_the_end_of_the_line(patch, scheduler):

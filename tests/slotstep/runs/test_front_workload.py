@@ -55,7 +55,7 @@ def test_a_declared_limit_is_written_and_read_back_as_declared(trace: dict[str, 
     content = {"workload": {"trace": trace}, "cost": {"unit": "1ms"}}
     asked = workload.requests(slotstep.parse(content, source="limits.yaml", folder=tmp_path))
     write(tabulate(asked)[0], tmp_path / "again.parquet")
-    assert [request.declared for request in load(tmp_path / "again.parquet").requests()] == [False, True, True]
+    assert [request.declared for request in load(tmp_path / "again.parquet").requests()] == [0, 5, 40]
     assert limits({"trace": {"auto": "again.parquet"}, "max_output": 20}, tmp_path) == {"1": 20, "2": 5, "3": 40}
 
 
@@ -123,3 +123,68 @@ def test_requests_that_arrive_at_once_can_be_given_arrivals_with_a_rate(tmp_path
     content = {"workload": {"requests": lines, "transforms": steps}, "cost": {"unit": "1ms"}}
     asked = workload.requests(slotstep.parse(content, source="once.yaml"))
     assert len({request.arrival for request in asked}) == 9
+
+
+LOG = "id,arrival_ns,prompt,output,tenant,model,status\n" + "".join(
+    f"r{k},{k}000000000,10,5,{('zeta', 'acme')[k % 2]},{'small' if k < 6 else 'large'},{'ok' if k else 'failed'}\n"
+    for k in range(10)
+)
+
+
+def of_log(folder: Path, **content: Any) -> slotstep.Scenario:
+    (folder / "log.csv").write_text(LOG)
+    return slotstep.parse({"workload": content, "cost": {"unit": "1ms"}}, source="log.yaml", folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("only", "ids"),
+    [
+        ({"tenant": "acme"}, ["r1", "r3", "r5", "r7", "r9"]),
+        ({"model": "large"}, ["r6", "r7", "r8", "r9"]),
+        ({"status": "failed"}, ["r0"]),
+        ({"status": ["ok"], "tenant": ["zeta"], "model": ["small", "large"]}, ["r2", "r4", "r6", "r8"]),
+    ],
+)
+def test_a_trace_is_filtered_by_tenant_model_and_status(only: dict[str, Any], ids: list[str], tmp_path: Path) -> None:
+    found = workload.requests(of_log(tmp_path, trace={"columns": "log.csv", "only": only}))
+    assert [request.id for request in found] == ids
+    assert found[-1].arrival == int(ids[-1][1:]) * 10**9
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ({"tenant": "acne"}, "only.tenant: no request has 'acne'; expected zeta or acme"),
+        ({"tenat": "acme"}, "workload.trace.only.tenat: unknown key; did you mean workload.trace.only.tenant?"),
+        ({"tenant": []}, "found only.tenant: []; expected a name or a list of names"),
+        ("acme", "found only: 'acme'; expected such as {tenant: acme, status: [ok]}"),
+    ],
+)
+def test_a_filter_that_nothing_has_is_refused(only: Any, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        workload.requests(of_log(tmp_path, trace={"columns": "log.csv", "only": only}))
+    assert expected in str(caught.value)
+
+
+def test_twice_a_customer_of_a_log_is_twice_its_requests_and_rate(tmp_path: Path) -> None:
+    trace = {"columns": "log.csv"}
+    again = {"trace": {**trace, "only": {"tenant": "acme"}}}
+    merged = workload.load(of_log(tmp_path, merge={"all": {"trace": trace}, "more": again}))
+    scaled = workload.load(of_log(tmp_path, trace=trace, transforms=[{"tenants": {"acme": {"times": 2}}}]))
+    for made in (merged, scaled):
+        assert sum(request.tenant == "acme" for request in made.requests) == 10
+        assert sum(request.tenant == "zeta" for request in made.requests) == 5
+        assert made.requests[-1].arrival == 9 * 10**9
+
+
+def test_a_merge_says_that_its_parts_end_at_different_times(tmp_path: Path) -> None:
+    trace = {"columns": "log.csv"}
+    parts = {"a": {"trace": trace}, "b": {"trace": trace, "scale_rate": 2}}
+    remark = next(line for line in workload.load(of_log(tmp_path, merge=parts)).remarks if "parts end" in line)
+    assert remark == (
+        "workload.merge: the parts end at different times: a at 9s, b at 4.5s; `repeat_until: 9s` among the "
+        "transforms of the shorter ones repeats them, `between: [0s, 4.5s]` of the merged workload cuts the others"
+    )
+    repeated = {"trace": trace, "transforms": [{"scale_rate": 2}, {"repeat_until": "9s"}]}
+    for cured in ({"merge": {**parts, "b": repeated}}, {"merge": parts, "between": ["0s", "4.5s"]}):
+        assert not any("parts end" in line for line in workload.load(of_log(tmp_path, **cured)).remarks)

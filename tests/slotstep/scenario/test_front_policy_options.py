@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import slotstep
+from policies.admissions import ADMISSIONS
 from slotstep.runs import policy as policies
+from slotstep.scenario.engine import RULES, Engine
 from traces.errors import BadInput
 
 FOREIGN = """
@@ -112,3 +114,9 @@ def test_no_more_slots_can_be_shared_out_than_run_at_once() -> None:
         reserving({"slots": 64}, of=65)
     with pytest.raises(BadInput, match=r"policy: of is 4; expected more than the 4 that are reserved"):
         reserving({"slots": 4})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_with_a_section_has_the_defaults_of_its_entry(name: str) -> None:
+    chosen = Engine.model_validate({"admission": name})
+    assert chosen.rule == (name, {key: option.default for key, option in ADMISSIONS[name].options.items()})

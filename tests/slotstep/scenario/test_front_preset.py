@@ -55,6 +55,29 @@ def test_defaults_depend_on_the_memory_of_the_device(setting: str, slots: int, b
     assert (made.pool.page_size, made.pool.remembers, made.config.depth, made.config.chunked) == (16, True, 2, True)
 
 
+@pytest.mark.parametrize(
+    ("cost", "engine", "slots", "budget"),
+    [
+        ("{profile: a100-llama-3.1-8b}", "{preset: vllm}", 256, 2048),
+        ("{profile: h100-llama-3.1-8b}", "{preset: vllm}", 1024, 8192),
+        ("{shape: {model: llama-3.1-8b, device: l40s}}", "{preset: vllm}", 256, 2048),
+        ("{shape: {model: llama-3.1-8b, device: a100-sxm-80gb}}", "{preset: vllm}", 256, 2048),
+        ("{profile: a100-llama-3.1-8b}", "{preset: vllm, max_num_seqs: 99}", 99, 2048),
+        ("{profile: a100-llama-3.1-8b}", "{preset: vllm, device_memory: 80GiB}", 1024, 8192),
+    ],
+)
+def test_defaults_follow_the_device_of_the_cost(cost: str, engine: str, slots: int, budget: int) -> None:
+    found = scenario("cost=null", f"cost={cost}", f"engine={engine}").engine
+    assert (found.slots, found.token_budget) == (slots, budget)
+
+
+def test_a_group_of_replicas_has_the_defaults_of_its_own_device() -> None:
+    group = "{count: 1, cost: {profile: a100-llama-3.1-8b}}"
+    cost = "cost={profile: h200-llama-3.1-8b}"
+    found = scenario(cost, "engine={preset: vllm}", f"cluster={{replicas: [{group}, {{count: 1}}]}}")
+    assert [each.slots for each in found.cluster.engines(found.engine)] == [256, 1024]
+
+
 @pytest.mark.parametrize(("longest", "budget"), [(9000, 9000), (4000, 8192)])
 def test_whole_prompts_have_a_budget_for_the_longest(longest: int, budget: int) -> None:
     made = built(f"engine={{preset: vllm, enable_chunked_prefill: false, max_model_len: {longest}}}")
@@ -170,7 +193,7 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (["engine={preset: sglang}"], "engine.preset: found 'sglang'; expected 'vllm'"),
+        (["engine={preset: tgi}"], "engine.preset: found 'tgi'; expected 'vllm', 'sglang' or 'trtllm'"),
         (
             ["engine={preset: vllm, max_num_seqs: 4, slots: 4}"],
             "engine: max_num_seqs and slots are one setting; expected one of them",

@@ -39,6 +39,7 @@ def test_everything_but_workload_and_cost_has_a_default() -> None:
         "workload": {
             "requests": [{"arrival": "0ns", "prompt": 1, "output": 3, "tenant": "default", "priority": 0}],
             "scale_rate": 1.0,
+            "ignore_eos": False,
         },
         "limits": {},
         "cluster": {"replicas": 1, "router": "round_robin"},
@@ -139,7 +140,7 @@ UNITS = "(units: ns, us, ms, s, m, h)"
         (
             "zebra=3",
             "zebra: unknown key; known are name, workload, clients, limits, cluster, engine, cost, policy, "
-            "objectives, measure, seed, allow_large",
+            "objectives, measure, metrics, seed, allow_large",
         ),
         ("engine.slots=many", "engine.slots: found 'many'; expected a whole number of at least 1"),
         ("engine.slots=1.5", "engine.slots: found 1.5; expected a whole number of at least 1"),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from slotstep.cli.app import main
+from slotstep.cli.calibrate.from_log import unknown_hits
 from slotstep.validation.measured_runs import runs
 from slotstep.validation.repeated_prompts import period
 
@@ -112,6 +113,14 @@ def test_lengths_that_repeat_are_pointed_out_once_and_only_where_the_cache_matte
     for silent in (["--prompts", 10], ["--set", "engine.prefix_cache=false"]):
         assert slotstep_exits(*arguments, *silent) == 0
         assert "repeat" not in capsys.readouterr().err
+
+
+def test_unknown_hits_hide_what_a_step_with_a_prompt_costs(log: Path, tmp_path: Path) -> None:
+    scenario = tmp_path / "engine.yaml"
+    (unknown,) = unknown_hits(runs([log], scenario))
+    assert "not identified separately from prompts found in the cache" in unknown
+    assert unknown_hits(runs([log], scenario, prompts=2)) == []
+    assert unknown_hits(runs([log], scenario, ["engine.prefix_cache=false"])) == []
 
 
 def test_a_period_is_that_of_the_lengths_and_chance_is_none() -> None:

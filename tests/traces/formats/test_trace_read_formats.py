@@ -462,17 +462,21 @@ def test_the_gateways_time_is_the_completion(read):
     trace = read(mini.LITELLM)
     assert rows(trace.workload, "arrival_ns", "prompt", "model", "session") == [
         (0, 8, "m-4", "s1"),
-        (617_335_000, 92_465, "m-4", "s1"),
     ]
     assert trace.report.changed == {
         "timestamp is the completion: used as arrival, which is not logged": 3,
         "the provider's prefix is removed from the model's name": 1,
     }
-    assert trace.report.notes == [
-        "replies from the gateway's cache: 1; they cost no engine time",
-        "sessions that begin with a probe of 1 output token: 1",
-    ]
+    assert trace.report.dropped["replies from the gateway's cache: no engine time"] == 1
+    assert trace.report.notes == ["sessions that begin with a probe of 1 output token: 1"]
     assert trace.measurements["status"].tolist() == ["ok", "ok", "failed"]
+
+
+def test_an_answer_from_the_gateways_cache_is_measured_and_no_row_of_the_workload(read):
+    row = mini.LITELLM_PAYLOAD.decode().strip()
+    trace = read("\n".join([row, row.replace('"cache_hit": false', '"cache_hit": true')]).encode())
+    assert (len(trace.workload), len(trace.measurements)) == (1, 2)
+    assert trace.report.dropped == {"replies from the gateway's cache: no engine time": 1}
 
 
 def test_the_gateways_standard_payload_has_starts_and_ends(read):
@@ -540,6 +544,26 @@ def test_a_parquet_table_is_read_by_its_columns(read, tmp_path):
         BadInput, match=r"^columns.blocks is 'blocks'; expected a column and tokens, as in hash_ids:512$"
     ):
         traces.load(tmp_path / "table.parquet", columns={**roles, "blocks": "blocks"})
+
+
+def test_a_gateways_error_codes_tell_throttled_and_cancelled_requests(read):
+    row = mini.LITELLM_PAYLOAD.decode().strip()
+    failures = [
+        row.replace('"success"', f'"failure", "error_information": {{"error_code": "{code}"}}')
+        for code in (429, 499, 500, 503)
+    ]
+    statuses = read("\n".join([row, *failures]).encode()).measurements["status"].tolist()
+    assert statuses == ["ok", "throttled", "cancelled", "failed", "failed"]
+
+
+def test_a_table_of_status_codes_tells_throttled_and_cancelled_requests(read):
+    table = "arrival_ns,prompt,output,status\n" + "".join(
+        f"{k},10,{output},{code}\n"
+        for k, (output, code) in enumerate(((5, 200), (0, 429), (3, 499), (0, 500), (0, 503)))
+    )
+    trace = read(table.encode())
+    assert trace.measurements["status"].tolist() == ["ok", "throttled", "cancelled", "failed", "failed"]
+    assert rows(trace.workload, "arrival_ns", "output") == [(0, 5), (2, 3)]
 
 
 def test_a_file_of_no_known_format_says_what_to_do(read):

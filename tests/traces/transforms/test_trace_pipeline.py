@@ -121,6 +121,51 @@ def test_merged_parts_are_tenants_and_share_nothing():
     assert both[0].blocks != both[1].blocks
 
 
+def test_a_merged_part_keeps_the_tenants_that_it_has():
+    named = [Request("1", 0, 4, 1, tenant="acme"), Request("2", 5, 4, 1)]
+    both = operations.merge({"x": named, "y": [Request("1", 3, 4, 1, tenant="acme")]})
+    assert [(r.id, r.tenant) for r in both] == [("x-1", "acme"), ("y-1", "acme"), ("x-2", "x")]
+
+
+def of_tenant(name, *arrivals, session=""):
+    return [
+        Request(f"{name}{number}", arrival, 4, 2, tenant=name, session=session, blocks=(1,), block_size=4)
+        for number, arrival in enumerate(arrivals, start=1)
+    ]
+
+
+def test_twice_a_tenant_is_twice_its_requests_over_the_same_time_and_no_others():
+    acme, other = of_tenant("acme", 0, 40 * SECOND, 100 * SECOND), of_tenant("other", 20 * SECOND)
+    both = sorted([*acme, *other], key=lambda request: request.arrival)
+    found = pipeline.apply([{"tenants": {"acme": {"times": 2}}}], both, 0)
+    when = {request.id: request.arrival for request in found}
+    assert arrivals(found) == sorted(arrivals(found))
+    assert Counter(request.tenant for request in found) == {"acme": 6, "other": 1}
+    assert {request.id: request.arrival for request in both}.items() <= when.items()
+    assert 0 < when["acme1#2"] < 40 * SECOND < when["acme2#2"] < 100 * SECOND == when["acme3#2"]
+    assert len({request.adapter for request in found}) == 2
+
+
+def test_a_part_of_a_tenant_is_whole_sessions_and_none_is_no_tenant():
+    talks = [request for k in range(400) for request in of_tenant("t", k, k + 1, session=f"s{k}")]
+    talks = [
+        Request(f"{k}", r.arrival, 4, 2, tenant="t", session=r.session)
+        for k, r in enumerate(sorted(talks, key=lambda r: r.arrival))
+    ]
+    turns = Counter(r.session for r in pipeline.apply([{"tenants": {"t": {"times": 0.5}}}], talks, 0))
+    assert set(turns.values()) == {2}
+    assert abs(len(turns) - 200) < 5 * 10
+    kept = pipeline.apply([{"tenants": {"t": {"times": 0}}}], [*of_tenant("u", 0), *talks], 0)
+    assert ids(kept) == ["u1"]
+
+
+def test_requests_are_repeated_round_after_round_until_a_time():
+    asked = at(0, 4, 10)
+    found = pipeline.apply([{"repeat_until": 31}], asked, 0)
+    assert arrivals(found) == [0, 4, 10, 15, 19, 25, 30]
+    assert ids(found)[-1] == "1#3"
+
+
 def test_a_list_is_applied_in_its_own_order():
     requests = at(*(k * SECOND for k in range(10)))
     cut_first = pipeline.apply([{"first": 4}, {"warm_up": 2 * SECOND}, {"scale_rate": 2}], requests, 0)
@@ -160,6 +205,13 @@ def test_another_entry_does_not_change_what_is_drawn():
         ([{"redraw_arrivals": "at_once"}], "transforms.0.redraw_arrivals is at_once; expected a law with a rate"),
         ([{"redraw_arrivals": "poison"}], "transforms.0.redraw_arrivals.poison: unknown law; did you mean poisson?"),
         ([{"redraw_arrivals": {"gamma": {}}}], "transforms.0.redraw_arrivals.gamma.cv is missing"),
+        ([{"tenants": 2}], "transforms.0.tenants is 2; expected such as {acme: {times: 2}}"),
+        ([{"tenants": {"t": 2}}], "transforms.0.tenants.t is 2; expected such as {times: 2}"),
+        ([{"tenants": {"t": {"times": 2, "of": 1}}}], "transforms.0.tenants.t.of: unknown key; did you mean times?"),
+        ([{"tenants": {"s": {"times": 2}}}], "transforms.0.tenants.s: no request of this tenant; did you mean t?"),
+        ([{"tenants": {"t": {"times": -1}}}], "transforms.0.tenants.t.times is -1; expected a number from 0"),
+        ([{"tenants": {"t": {"times": 0}}}], "transforms.0.tenants: no request is left of 3"),
+        ([{"repeat_until": 0}], "transforms.0.repeat_until is 0; expected a whole number from 1"),
         ([{"jitter": 0}], "transforms.0.jitter is 0; expected a whole number from 1"),
     ],
 )

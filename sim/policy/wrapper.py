@@ -6,16 +6,32 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
 from sim.policy.base import Order
+from sim.policy.listener import Listener
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
 
-class Forwarding(Order):
+class Forwarding(Order, Listener):
     """An order over one or several others. Each sequence is in one of them, to which its hooks are forwarded."""
 
     @abstractmethod
     def inner_of(self, seq: Sequence) -> Order:
         """The wrapped order that holds this sequence."""
+
+    @abstractmethod
+    def inners(self) -> Iterable[Order]:
+        """All wrapped orders."""
+
+    def arrange(self, now: Nanoseconds, step: int) -> None:
+        """Forwarded to all wrapped orders."""
+        for order in self.inners():
+            order.arrange(now, step)
+
+    def processed(self, tokens: int) -> None:
+        """Forwarded to the listeners of all wrapped orders."""
+        for order in self.inners():
+            for listener in order.listeners:
+                listener.processed(tokens)
 
     def push(self, seq: Sequence, now: Nanoseconds, step: int) -> None:
         """Forwarded to the wrapped order."""
@@ -37,29 +53,38 @@ class Forwarding(Order):
         """Forwarded to the wrapped order."""
         return self.inner_of(seq).refusal(seq, now)
 
-    def admitted(self, seq: Sequence, step: int) -> None:
+    def chunk_limit(self, seq: Sequence, budget: int, page_size: int) -> int | None:
         """Forwarded to the wrapped order."""
-        self.inner_of(seq).admitted(seq, step)
+        return self.inner_of(seq).chunk_limit(seq, budget, page_size)
+
+    def admitted(self, seq: Sequence, step: int) -> None:
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.admitted(seq, step)
 
     def token(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).token(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.token(seq, step)
 
     def decoding(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).decoding(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.decoding(seq, step)
 
     def paused(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).paused(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.paused(seq, step)
 
     def left(self, seq: Sequence, step: int) -> None:
-        """Forwarded to the wrapped order."""
-        self.inner_of(seq).left(seq, step)
+        """Forwarded to the listeners of the wrapped order."""
+        for listener in self.inner_of(seq).listeners:
+            listener.left(seq, step)
 
 
 class Wrapper(Forwarding):
-    """An order over one other, `inner`.
+    """An order over one other, `inner`. One that watches service registers itself in place of the listeners of that.
 
     reorders  the wrapper may change which sequence goes first; then `appends` and `by_urgency` of `inner` do not hold
     """
@@ -71,11 +96,21 @@ class Wrapper(Forwarding):
         self.appends = inner.appends and not self.reorders
         self.by_urgency = inner.by_urgency and not self.reorders
         self.preempts = inner.preempts
-        self.counts_service = inner.counts_service
+        self.cuts_one = inner.cuts_one
+        self.listeners = inner.listeners
+
+    @property
+    def looks_up(self) -> bool:  # type: ignore[override]  # of its latest `arrange`
+        """Whether the wrapped order has looked every waiting sequence up."""
+        return self.inner.looks_up
 
     def inner_of(self, seq: Sequence) -> Order:
         """The one wrapped order."""
         return self.inner
+
+    def inners(self) -> Iterable[Order]:
+        """The one wrapped order."""
+        return (self.inner,)
 
     def head(self, now: Nanoseconds, step: int) -> Sequence | None:
         """Forwarded to the wrapped order."""

@@ -1,0 +1,1 @@
+"""How wrong a step cost may be: its error model, the covariance of its coefficients, and draws of both."""

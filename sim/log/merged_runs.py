@@ -1,0 +1,37 @@
+"""Runs of an event log merged as long as the batch stayed the same, however they were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+NOT_OF_THE_BATCH = ("planned", "start", "steps", "waiting", "filled", "pages", "cached")
+"""Columns in which runs with the same batch may differ."""
+
+
+def merged(table: Integers, runs: Mapping[str, Integers], durations: Integers) -> Integers:
+    """The maximal runs, in the columns of the table.
+
+    table      int64 of shape (runs, columns), and `runs` the same by column, in order
+    durations  of each step, ns
+    """
+    if not len(table):
+        return table
+    ends = np.cumsum(durations)
+    last = np.cumsum(runs["steps"]) - 1
+    lasted = np.diff(ends[last], prepend=0)
+    grown = {"context": runs["decode"] * runs["steps"], "live": runs["tokens"] * runs["steps"]}
+    joined = runs["start"][1:] == (runs["start"] + lasted)[:-1]
+    for name in runs:
+        if name in grown:
+            joined &= runs[name][1:] == (runs[name] + grown[name])[:-1]
+        elif name not in NOT_OF_THE_BATCH:
+            joined &= runs[name][1:] == runs[name][:-1]
+    first = np.flatnonzero(np.concatenate(([True], ~joined)))
+    found = table[first]
+    found[:, list(runs).index("steps")] = np.add.reduceat(runs["steps"], first)
+    return found
