@@ -13,8 +13,8 @@ from calibrate.models.decoder_shape import ModelShape
 
 LOG2_E = 1.4426950408889634
 WAVES = 4
-"""Programs per multiprocessor that a decode is split into: as many as run at once. With 132 multiprocessors and 8 key
-heads, a batch of 64 needs no splits, and no merge.
+"""Programs per multiprocessor that a decode is split into, about: with 132 multiprocessors and 8 key heads a batch of
+64 has no splits, and no merge.
 """
 WARPS = 4
 TILE = 64
