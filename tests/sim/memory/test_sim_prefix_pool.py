@@ -172,8 +172,7 @@ def test_keeping_what_is_kept_changes_nothing():
 def test_two_pages_of_the_same_content_are_entered_and_the_first_is_found():
     pool = PrefixPool(pages=9, page_size=4)
     one, other = of(0, ABC), of(1, ABC)
-    for seq in (one, other):  # both computed before either was in the cache
-        pool.take(3)
+    pool.take(6)  # both computed before either was in the cache
     pool.keep(one, 2)
     pool.keep(other, 2)
     assert pool.find(of(2, ABC)) == one.pages.table
@@ -306,10 +305,10 @@ def test_unbound_pages_return_with_the_sequence_they_were_taken_for():
     pool.give_back(a, 3)
     assert (len(pool.numbers.free), pool.numbers.taken) == (5, [])
     pool.check()
+    numbers = Numbers(3)
+    numbers.take(2)
+    numbers.table(a, 2)
     with pytest.raises(AssertionError, match="gave back fewer pages than are bound"):
-        numbers = Numbers(3)
-        numbers.take(2)
-        numbers.table(a, 2)
         numbers.give_back(a, 1)
 
 
