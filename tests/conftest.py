@@ -1,7 +1,7 @@
 """Where the tests find the data they are checked against, and how many examples a property is tried on.
 
 Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 400, and `mutants`
-(`make mutants`) 20, without a search for the smallest that fails. They carry the mark `property`; what takes long for
+(`make mutants`) 10, without a search for the smallest that fails. They carry the mark `property`; what takes long for
 another reason carries `slow`.
 """
 
@@ -15,7 +15,7 @@ from hypothesis import Phase, settings
 
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=400)
-settings.register_profile("mutants", derandomize=True, deadline=None, max_examples=20, phases=[Phase.generate])
+settings.register_profile("mutants", derandomize=True, deadline=None, max_examples=10, phases=[Phase.generate])
 settings.load_profile("quick")
 
 ROOT = Path(__file__).parent.parent

@@ -6,13 +6,15 @@ from sim_stories import Script, booked, engine, job, jobs, run
 from policies.fcfs import FirstComeFirstServed
 from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
+from sim.accounting.ledger import decoding, fleet_pages, peak_pages, stretches
 from sim.accounting.metrics import summary
+from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
-from sim.request import Request
+from sim.request import Patience, Request
 from sim.service.cluster import simulate_cluster
 
 
@@ -121,3 +123,71 @@ def test_an_engine_without_a_step_has_its_warm_pages_cached():
     positions = summary(logs)["pages"]["positions"]
     assert positions["cached"] == pytest.approx(32)
     assert sum(positions.values()) == pytest.approx(320)
+
+
+def test_a_stint_is_cut_where_the_decoders_stand_still():
+    # In steps 2, 3, 5 and 9 no decoder computes: of 1 to before 7, steps 1, 4 and 6 are left.
+    still = [2, 3, 5, 9]
+    assert list(decoding(1, 7, still)) == [(1, 2), (4, 5), (6, 7)]
+    assert list(decoding(2, 4, still)) == []
+    assert list(decoding(4, 6, still)) == [(4, 5)]
+    assert list(decoding(6, 9, still)) == [(6, 9)]
+    assert list(decoding(3, 10, still)) == [(4, 5), (6, 9)]
+    assert list(decoding(0, 3, [])) == [(0, 3)]
+
+
+def test_what_one_request_was_booked_for():
+    # In slots from 0 to 9 and from 12 to 20. A prompt of 5: two chunks, a pause, then it decodes; preempted with 7
+    # positions, it computes 7 again in one chunk, decodes on, and is held for its last step.
+    request = Request("a", 0, 5, 6)
+    stays = [[0, 0, 9], [0, 12, 20]]
+    worked = [(1, 2, 0, 3), (3, 4, 3, 2), (4, 6, None, 2), (13, 14, 0, 7), (14, 18, None, 4)]
+    assert list(stretches(request, stays, worked, over=True)) == [
+        ("no_budget", 0, 1),
+        ("prefill", 1, 2),
+        ("no_budget", 2, 3),
+        ("prefill", 3, 4),
+        ("decode", 4, 6),
+        ("no_budget", 6, 9),
+        ("no_budget", 12, 13),
+        ("recomputed", 13, 14),
+        ("decode", 14, 18),
+        ("held", 18, 20),
+    ]
+    assert list(stretches(request, stays[1:], worked[3:], over=False))[-1] == ("no_budget", 18, 20)
+
+
+def test_what_another_engine_lost_is_recomputed():
+    # Of a prompt of 5 another engine had computed 3: the chunk from 0 does that again, the one from 3 does not.
+    request = Request("a", 0, 5, 6)
+    worked = [(0, 1, 0, 3), (1, 2, 3, 2)]
+    booked = [("recomputed", 0, 1), ("prefill", 1, 2)]
+    assert list(stretches(request, [[0, 0, 2]], worked, over=False, redone=3)) == booked
+    assert list(stretches(request, [[0, 0, 2]], worked, over=False)) == [("prefill", 0, 1), ("prefill", 1, 2)]
+
+
+def test_steps_beyond_the_tokens_a_client_waits_for_are_held():
+    # Its client waits for 2 tokens of a prompt of 5: its goal is position 6, and a chunk that starts there is late.
+    request = Request("a", 0, 5, 6, patience=Patience(cancel_tokens=2))
+    worked = [(0, 1, 0, 5), (1, 2, 5, 1), (2, 3, 6, 1)]
+    assert list(stretches(request, [[0, 0, 3]], worked, over=True)) == [
+        ("prefill", 0, 1),
+        ("decode", 1, 2),
+        ("held", 2, 3),
+    ]
+    unlimited = Request("a", 0, 5, 6)
+    assert list(stretches(unlimited, [[0, 0, 3]], worked, over=True))[-1] == ("decode", 2, 3)
+
+
+def test_the_pages_of_all_replicas_at_their_fullest():
+    # Pages of 1. On the first, 4 pages from 0 to 10; on the second, 3 from 10 to 20, then 6 until 30: 6 at once, as
+    # those of the first are free when the others are taken. With 5 from 5 on instead, 9.
+    def replica(prompt, *arrivals):
+        requests = [job(str(at), 1, prompt=length, arrival=at) for at, length in zip(arrivals, prompt, strict=True)]
+        return RequestRecords(run(requests, engine(slots=9, page_size=1), Unit(10)))
+
+    assert peak_pages([replica([4], 0), replica([3, 6], 10, 20)]) == 6
+    assert peak_pages([replica([4], 0), replica([5], 5)]) == 9
+    assert peak_pages([replica([4], 0), replica([5], 10)]) == 5
+    assert fleet_pages([replica([4], 0), replica([5], 5)], 0, 15).peak_used == 9
+    assert fleet_pages([replica([4], 0)], 0, 10).peak_used == 4
