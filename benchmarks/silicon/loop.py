@@ -69,13 +69,17 @@ def lengths(row: Row) -> list[dict[str, int]]:
 
 
 def simulated(row: Row, cost: Mapping[str, Any], **changed: Any) -> tuple[float, float]:
-    """(mean TTFT, mean TPOT) of the engine in seconds; `changed`: keys of the engine section."""
+    """(mean TTFT, mean TPOT) of the engine in seconds; `changed`: keys of the engine section.
+
+    A rank of data-parallel attention is a replica.
+    """
     scenario = slotstep.parse(
         {
             "workload": {"requests": lengths(row)},
             "clients": {"closed": {"clients": row.clients}},
             "engine": engine(row) | changed,
             "cost": dict(cost),
+            "cluster": {"replicas": row.data_parallel, "router": "least_requests"},
         }
     )
     requests = slotstep.run(scenario).requests

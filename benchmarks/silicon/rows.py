@@ -27,8 +27,9 @@ NEEDED = (*("isl", "osl", "tp_size", "pp_size", "attention_dp_size"), *("silicon
 NAMES = {"meta-llama/Llama-3.1-70B": "llama-3.1-70b", "zhipuai/GLM-5": "zai-org/GLM-5"}
 """Models whose name in the rows is not one that is looked up."""
 DENSE = ("meta-llama/Llama-3.1-70B",)
-PUBLISHED = ("deepseek-ai/", "MiniMaxAI/")
-"""Owners of models that are published in 8 bits."""
+NODES_OF_EIGHT = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm")
+BLOCKS = "deepseek-ai/"
+"""The owner of models whose 8 bits are always in blocks."""
 QUANTISED = {"fp8": "fp8_static", "fp4": "nvfp4"}
 """By the precision of the rows of dense models: the checkpoints that InferenceX runs have static scales."""
 
@@ -86,12 +87,12 @@ class Row:
 def quantisation(row: Row) -> tuple[str | None, str | None]:
     """(of matrix products, of experts) by the package's names; None: as the checkpoint is published.
 
-    The rows' own names are those of a precision, not of a checkpoint: DeepSeek and MiniMax are published in blocks of
-    8 bits, gpt-oss in mxfp4 alone.
+    The rows' own names are those of a precision, not of a checkpoint: DeepSeek is published in blocks of 8 bits,
+    gpt-oss in mxfp4 alone. Others are taken as the rows state them.
     """
     if row.dense:
         return QUANTISED[row.precision], None
-    if "gpt-oss" in row.model or (row.precision == "fp8" and row.model.startswith(PUBLISHED)):
+    if "gpt-oss" in row.model or (row.precision == "fp8" and row.model.startswith(BLOCKS)):
         return None, None
     return row.gemm, row.moe
 
@@ -102,12 +103,18 @@ def is_open(row: str) -> bool:
 
 
 def aggregated(held: bool = False) -> list[Row]:
-    """InferenceX's rows that state enough, of engines that both prefill and decode: the open or the held ones."""
+    """InferenceX's rows that state enough, of engines that both prefill and decode: the open or the held ones.
+
+    Left out are rows whose devices are more than a node of eight has, where a system's nodes have eight: experts' and
+    attention's are multiplied there.
+    """
     installed()
     table = pd.read_csv(str(files(MODULE) / "systems" / FILE))
     source = table["silicon_data_source"]
     wanted = ~source.str.contains("gap-analysis|-gap") & (table["mode"] == "agg")
     wanted &= table["id"].map(is_open) != held
+    node = table["system"].isin(NODES_OF_EIGHT)
+    wanted &= ~(node & (table["tp_size"] * table["attention_dp_size"] > 8))
     wanted &= table[list(NEEDED)].notna().all(axis=1) & source.str.contains("silicon_concurrency=")
     return [row_of(record) for record in table[wanted].to_dict("records")]
 
