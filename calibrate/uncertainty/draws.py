@@ -15,6 +15,9 @@ from calibrate.uncertainty.model import Uncertainty
 from sim.cost.forms import Curve
 from sim.cost.scaled import Scaled
 
+CERTAIN = 1e-9
+"""A standard deviation of so small a part of a coefficient, or of a nanosecond, is none."""
+
 
 def draws(cost: Curve, uncertainty: Uncertainty, count: int, seed: int) -> list[Scaled]:
     """`count` costs, the same for the same seed.
@@ -43,7 +46,8 @@ def curves_of(cost: Curve, uncertainty: Uncertainty, normal: Floats) -> Iterator
         yield from [cost] * len(normal)
         return
     covariance = np.array(uncertainty.covariance)
-    scale = np.where(np.diag(covariance) > 0, np.sqrt(np.maximum(np.diag(covariance), 0)), 1.0)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0))
+    scale = np.where(deviation > CERTAIN * np.maximum(np.abs(fitted), 1.0), deviation, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
     values = np.maximum(values, 0)
     root = vectors * np.sqrt(values)

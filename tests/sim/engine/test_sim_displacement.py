@@ -181,7 +181,7 @@ def workloads(draw):
         output = draw(st.one_of(st.integers(1, 5), st.integers(10, 60)))
         patience = draw(st.sampled_from([{}, {}, {"queue_timeout": 90}, {"cancel_after": 200}]))
         same = draw(st.integers(0, prompt))
-        patience["tokens"] = (0,) * same + (place + 1,) * (prompt - same)
+        tokens = (0,) * same + (place + 1,) * (prompt - same)
         limit = output + draw(st.sampled_from([0, 0, 9]))
         rank = draw(st.integers(0, 2))
         requests.append(
@@ -193,6 +193,7 @@ def workloads(draw):
                 "ab"[place % 2],
                 limit,
                 priority=rank,
+                tokens=tokens,
                 patience=Patience(**patience),
             )
         )

@@ -143,6 +143,8 @@ def same(left, right):
     """Equal, numbers to the last digits: sums may be taken in another order."""
     if isinstance(left, dict):
         return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
     return left == (pytest.approx(right, rel=1e-12) if isinstance(right, float) else right)
 
 
