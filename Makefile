@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-slow coverage lint bench figures docs site clean
+.PHONY: demo test test-slow mutants coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -29,6 +29,10 @@ test: .venv/test
 
 test-slow: .venv/test
 	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
+
+mutants: .venv/test
+	$(BIN)/mutmut run --max-children 2
+	$(BIN)/mutmut results
 
 coverage: .venv/test
 	$(PYTEST) --cov --cov-report=term
@@ -55,4 +59,4 @@ site: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf .venv out
+	rm -rf .venv out mutants
