@@ -1,4 +1,4 @@
-"""`python -m benchmarks.silicon`: the open rows of dense models; `--all-models`, `--held`, `--rows N`, `--fit`.
+"""`python -m benchmarks.silicon`: open rows of dense models; see `--help` for mixtures, held rows and the fit.
 
 Prints, by system and engine, medians of the sizes of errors in mean TTFT and TPOT: of the simulation, of the
 package's own estimate, and of a simulation from shapes; and on how many rows the simulation is nearer than the
@@ -106,11 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--held", action="store_true", help="the rows that are held out, instead of the open ones")
     parser.add_argument("--all-models", action="store_true", help="mixtures too, by model")
     parser.add_argument("--rows", type=int, help="at most so many, drawn by a seed")
+    parser.add_argument("--clients", type=int, default=256, help="leave out rows with more clients")
     parser.add_argument("--fit", action="store_true", help="the constants that suit the open rows, instead")
     parser.add_argument("--out", type=Path, help="write a line for each row here, as CSV")
     options = parser.parse_args(arguments)
     began = time.process_time()
-    rows = some((row for row in aggregated(options.held) if options.all_models or row.dense), options.rows)
+    known = [row for row in aggregated(options.held) if options.all_models or row.dense]
+    rows = some([row for row in known if row.clients <= options.clients], options.rows)
     with tempfile.TemporaryDirectory() as folder:
         if options.fit:
             if options.held:
@@ -123,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(table(found, ("model", "engine") if options.all_models else ("system", "engine")))
     for why, count in refused.most_common():
         print(f"{count} rows not simulated: {why}")
-    print(f"{'held' if options.held else 'open'} rows, {time.process_time() - began:.0f} s of CPU time")
+    kind = "held" if options.held else "open"
+    print(f"{kind} rows of up to {options.clients} clients, {time.process_time() - began:.0f} s of CPU time")
 
 
 if __name__ == "__main__":
