@@ -101,6 +101,10 @@ def pages_that_fit(scenario: Scenario, profile: Profile | None) -> int:
             raise ValueError(
                 "the memory of the device is not known; expected a cost with a shape, or a profile with it"
             )
+        if "layers" not in profile.content["model"]:
+            raise ValueError(
+                f"the sizes of {profile.content['model']['name']} are not known; expected engine.pages instead"
+            )
         content, details = profile.content, profile.content.get("details") or {}
         weights = details.get("weights")
         return capacity(

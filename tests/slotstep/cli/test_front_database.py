@@ -8,7 +8,7 @@ import pytest
 from command_line import answer, code_of, complaint
 
 from calibrate.database import profile as database
-from calibrate.profiles.profile import read
+from calibrate.profiles.profile import Profile, named, read
 
 pytest.importorskip("aiconfigurator_core", reason="the optional package aiconfigurator-core is not installed")
 
@@ -50,3 +50,15 @@ def test_a_run_needs_only_the_profile_and_its_pages_fit(tmp_path: Path, capsys: 
 def test_a_model_that_does_not_fit_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ("calibrate", "from-aiconfigurator", "llama-3.1-70b", "--system", "h100_sxm", "--backend", "vllm")
     assert "does not fit" in complaint(capsys, *command, "--out", tmp_path / "made.yaml")
+
+
+def test_pages_of_a_model_whose_layers_are_not_counted_have_to_be_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = named("h100-llama-3.1-8b")
+    (tmp_path / "made.yaml").write_text(Profile("made", {**made.content, "model": {"name": "hybrid"}}).text())
+    (tmp_path / "scenario.yaml").write_text(
+        "workload: {requests: [{prompt: 100, output: 10}]}\nengine: {fit: 0.9}\ncost: {profile: made.yaml}\n"
+    )
+    said = complaint(capsys, "run", tmp_path / "scenario.yaml")
+    assert "the sizes of hybrid are not known; expected engine.pages instead" in said
