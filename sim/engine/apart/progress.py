@@ -79,7 +79,8 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
 def look_ahead(state: ApartState, batch: ApartBatch) -> None:
     """Set for how many passes the batch may repeat without an arrival: to the next end or want of pages.
 
-    Equal to planning each of these passes: no prefill would be tried, nobody is retracted, nothing is evicted.
+    Equal to planning each of these passes: no prefill would be tried, nobody is retracted, nothing is evicted. No
+    prefill may be in flight whose result enters the cache while the batch runs.
     """
     if not batch.decoders or batch.prefills or batch.retracted or batch.reason is LIMITED or not unwatched(state):
         return

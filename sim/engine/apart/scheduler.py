@@ -58,6 +58,7 @@ class ApartScheduler:
         """
         state = self.state
         batch = ApartBatch(now)
+        publishing = self.config.depth > 1 and self.pool.remembers and bool(state.members.last)
         progress.settle(state, now)
         held_back = state.gate.held_back()
         if not held_back:
@@ -74,7 +75,8 @@ class ApartScheduler:
             state.gate.wait = self.config.prefill_interval
         progress.measure(state, batch)
         if batch.tokens:
-            progress.look_ahead(state, batch)
+            if not publishing:
+                progress.look_ahead(state, batch)
             progress.advance(state, batch)
         else:
             batch.preempted = bool(held_back or batch.retracted or batch.displaced or batch.aborted)
