@@ -2,12 +2,15 @@
 
 Attention on a paged cache against float64, with NaN wherever nothing was written: lengths around the ends of tiles
 and pages and far beyond both, every number of splits, decodes and chunks; and with one page of a table exchanged,
-which has to be detected. The operators against their PyTorch versions, which the tests compare with float64.
+which has to be detected. The operators against their PyTorch versions, which the tests compare with float64. What is
+allocated during a check holds NaN until it is written: otherwise memory that an earlier check freed may hold the
+right numbers in a place that a kernel leaves out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +77,22 @@ def cases_on(device_type: str, dtype: DType) -> Iterator[Case]:
             yield Case(group, 4, page_size, CHUNKS)
 
 
+@contextmanager
+def unwritten_is_nan() -> Iterator[None]:
+    """Within it `torch.empty` is filled with NaN, or the largest integer (torch.utils.deterministic)."""
+    settings: Any = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fill = settings.fill_uninitialized_memory
+    settings.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        settings.fill_uninitialized_memory = fill
+
+
+@unwritten_is_nan()
 def check_attention(backend: str, device: torch.device, dtype: DType, case: Case) -> CheckResult:
     """One backend in one case, against float64; and with a wrong table. Raises CannotRun if it does not run here."""
     kind = torch_dtype(dtype)
@@ -102,6 +121,7 @@ def check_attention(backend: str, device: torch.device, dtype: DType, case: Case
     }
 
 
+@unwritten_is_nan()
 def check_ops(device: torch.device, dtype: DType) -> CheckResult:
     """The Triton operators between the matrix products against their PyTorch versions.
 

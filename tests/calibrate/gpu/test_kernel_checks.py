@@ -16,7 +16,7 @@ from calibrate.decoder.attention import triton_backend, triton_kernels
 from calibrate.decoder.attention.registry import interpreter_breaks
 from calibrate.decoder.model import ops_triton
 from calibrate.gpu import kernel_checks
-from calibrate.gpu.kernel_checks import Case, cases_on, check_attention, check_ops, run_checks
+from calibrate.gpu.kernel_checks import Case, cases_on, check_attention, check_ops, run_checks, unwritten_is_nan
 
 CPU = torch.device("cpu")
 INTERPRETED = pytest.mark.skipif(
@@ -95,6 +95,17 @@ def test_the_kernels_pass() -> None:
 def test_a_kernel_with_an_error_fails(mutated, what, module, old, new, times) -> None:  # type: ignore[no-untyped-def]
     mutated(module, old, new, times)
     assert first_that_fails() is not None, what
+
+
+def test_memory_of_a_check_is_not_a_number_until_it_is_written() -> None:
+    """A freed result may lie where the next one is allocated: what a kernel leaves out would look right."""
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    with unwritten_is_nan():
+        assert torch.empty(1000).isnan().all()
+        assert torch.empty_like(torch.ones(3)).isnan().all()
+        assert torch.ones(3).new_empty(4, 5).isnan().all()
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory is fill
 
 
 def test_what_is_checked_is_what_is_timed() -> None:
