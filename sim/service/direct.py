@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sim.request import WHOLE, Request
+from sim.request import ENDLESS, WHOLE, Request
 from sim.sequence import Sequence
 from sim.service.clients import Clients, set_limits
+from sim.service.clock import Clock
 from sim.service.pools import Pool, RunningPool
-from sim.service.replica import Clock, Replica
+from sim.service.replica import Replica
 from sim.service.routing import First
 
 
@@ -50,7 +51,8 @@ class Direct:
         pool = self.pool
         number = (pool.choose(request, WHOLE, 0) or 0) if self.watched else 0
         replica = pool.replicas[number]
-        patience = self.clients.patience(request)
+        impatient = request.patience is not ENDLESS
+        patience = self.clients.patience(request) if impatient else None
         if patience is not None and patience <= 0:
             replica.scheduler.discard(request, self.arrivals.now)
             return False
@@ -59,7 +61,7 @@ class Direct:
             return False
         if self.watched:
             pool.loads[number].add(request)
-        if request.patience.timed:
+        if impatient:
             set_limits(self.arrivals, seq, patience, replica.abort)
         return True
 

@@ -14,7 +14,8 @@ from sim.cost.forms import StepCost
 from sim.engine.planner import Planner
 from sim.request import Leg, Request
 from sim.sequence import Sequence
-from sim.service.replica import Clock, Replica
+from sim.service.clock import Clock
+from sim.service.replica import Replica
 from sim.service.routed import RoutedRequest
 from sim.service.routing import First, Load, Router
 

@@ -25,12 +25,13 @@ from sim.sequence import Sequence
 from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
+from sim.service.clock import Clock
 from sim.service.direct import Direct
 from sim.service.event_order import ARRIVAL, Agenda
 from sim.service.failure import Failure
 from sim.service.outages import Breakdowns, CountingAgenda, Outages
 from sim.service.pools import Pool, RunningPool
-from sim.service.replica import Clock, Replica
+from sim.service.replica import Replica
 from sim.service.routed import RoutedRequest
 
 __all__ = ["Retry", "Run", "Transfer", "serve"]
