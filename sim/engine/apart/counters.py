@@ -100,6 +100,10 @@ class Gate:
         self.wait -= 1
         return True
 
+    def pass_by(self, plans: int) -> None:
+        """So many plans without a prefill are left out, as each would be the same."""
+        self.wait = max(0, self.wait - plans)
+
 
 class Totals:
     """Sums over the sequences with a row, and counts (`sim.engine.apart.state`).

@@ -81,13 +81,13 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
 def look_ahead(state: ApartState, batch: ApartBatch) -> None:
     """Set for how many passes the batch may repeat without an arrival: to the next end or want of pages.
 
-    Equal to planning each of these passes: no prefill would be tried, nobody is retracted, nothing is evicted. No
-    prefill may be in flight whose result enters the cache while the batch runs.
+    Equal to planning each of these passes: nothing is prefilled, nobody is retracted, nothing is evicted. No prefill
+    may be in flight whose result enters the cache while the batch runs, and no token that is the last of a sequence.
     """
-    if not batch.decoding or batch.prefills or batch.retracted or batch.reason is LIMITED or not unwatched(state):
+    decoders, pool, members = state.decoders, state.pool, state.members
+    if not batch.decoding or batch.prefills or batch.retracted or state.totals.over or members.chunked is not None:
         return
-    decoders, pool = state.decoders, state.pool
-    repeat = min(decoders.next_finish() - decoders.step, LONGEST_RUN)
+    repeat = min(decoders.next_finish() - decoders.step, LONGEST_RUN, undisturbed(state, batch))
     if repeat > 1:
         spare = pool.avail // pool.page_size - (decoders.count if pool.evictable else 0)
         repeat = 1 if spare < 0 else 1 + decoders.steps_within(spare, repeat - 1)
@@ -95,11 +95,24 @@ def look_ahead(state: ApartState, batch: ApartBatch) -> None:
         batch.growth = NO_GROWTH + decoders.pages_ahead(repeat - 1)
 
 
-def unwatched(state: ApartState) -> bool:
-    """Whether the next plans try no prefill, and no sequence has its last token in flight."""
-    if state.gate.wait or state.totals.over or state.members.chunked is not None:
-        return False
-    return not len(state.order) or (state.gate.full and state.config.preempt_by is None)
+def undisturbed(state: ApartState, batch: ApartBatch) -> int:
+    """For how many passes, this one included, plans try no prefill, or in vain: nothing leaves and the rule decides.
+
+    Equal to planning them: in a run of decodes the free pages only become fewer, so that what was refused for want
+    of memory is refused again, unless the rule or the order changes by itself. Where something is cached, looking up
+    the head of the queue counts as a use of it, and is not left out.
+    """
+    gate, order, config = state.gate, state.order, state.config
+    if gate.wait or batch.reason is LIMITED:
+        return 1 + gate.wait
+    if not len(order) or (gate.full and config.preempt_by is None):
+        return LONGEST_RUN
+    if not config.by_rule or config.preempt_by is not None or batch.reason is not NO_MEMORY or state.pool.remembers:
+        return 1
+    step = state.decoders.step
+    batch.until, passes = order.next_change(batch.planned, step)
+    changes = [each for each in (passes, state.admission.next_change(step)) if each is not None]
+    return min(changes, default=LONGEST_RUN)
 
 
 def advance(state: ApartState, batch: ApartBatch) -> None:
@@ -144,6 +157,7 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
     state.totals.computed += state.decoders.count * passes
     state.passes.repeat(passes)
     state.ratio.decode(passes)
+    state.gate.pass_by(passes)
     for listener in state.order.listeners:
         listener.processed(passes * state.passes.begun)
     if some_due:
