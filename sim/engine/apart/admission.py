@@ -131,7 +131,8 @@ class Prefill:
             return Stop.NO_TOKEN
         asked = end_of(state, seq)
         if self.ends is None:
-            self.ends = Ends([asked, *(end_of(state, each) for each in (*state.members.running.values(), *self.picked))])
+            present = (*state.members.running.values(), *self.picked)
+            self.ends = Ends([asked, *(end_of(state, each) for each in present)])
         else:
             self.ends.ask(*asked)
         if not self.ends.memory_lasts(budget.unused - paged):

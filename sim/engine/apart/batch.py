@@ -19,7 +19,10 @@ class ApartBatch(Batch):
     aborted    sequences that ended because there was no memory for them
     """
 
-    __slots__ = ("aborted", "beside", "decoding", "displaced", "ending", "prefilled", "prefills", "retracted", "riders")
+    __slots__ = (
+        *("aborted", "beside", "decoding", "displaced", "ending"),
+        *("prefilled", "prefills", "retracted", "riders"),
+    )
 
     def __init__(self, planned: Nanoseconds) -> None:
         super().__init__(planned, 0)

@@ -23,7 +23,8 @@ class ApartSequence(Sequence):
     """
 
     __slots__ = (
-        *("arrived", "before", "by_length", "fill", "fixed_length", "latest", "limit", "place", "prefix", "since", "until"),
+        *("arrived", "before", "by_length", "fill", "fixed_length", "latest"),
+        *("limit", "place", "prefix", "since", "until"),
     )
 
     def __init__(self, request: Request, index: int, limit: int, pool: Lookup) -> None:
