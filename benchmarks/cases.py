@@ -9,8 +9,8 @@ from policies.registry import build
 from sim.cost.forms import Affine
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.policy.base import Policy
 from sim.request import Request
 from traces.synthetic import Fixed, Lognormal, Poisson, Synthetic, generate
@@ -60,6 +60,6 @@ class Case:
 def scheduler(engine: EngineName = "plain") -> Scheduler:
     """A new engine, first come first served, whose memory suffices for every case."""
     policy = Policy(build("fcfs", {}, SEED))
-    pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
+    pool = (ExtentPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
     depth = 1 if engine == "plain" else 2
     return Scheduler(policy, pool, EngineConfig(slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth))
