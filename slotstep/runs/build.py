@@ -15,9 +15,9 @@ from sim.engine.config import EngineConfig
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
 from sim.policy.base import Policy
 from sim.request import Request
@@ -130,7 +130,7 @@ def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> Pag
         return (NumberedPool if numbered else PagePool)(pages, size)
     identity = repr((engine.model, engine.positions))
     if engine.radix is None:
-        return (NumberedPrefixPool if numbered else PrefixPool)(pages, size, engine.share, identity)
+        return (NumberedPrefixPool if numbered else ExtentPool)(pages, size, engine.share, identity)
     if numbered:
         raise ValueError("radix: a replay on a device needs a prefix cache of blocks (prefix_cache: true)")
     return RadixPool(pages, size, engine.share, **dict(engine.radix))

@@ -17,8 +17,8 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.log.events import Kind
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import Ratio
@@ -66,7 +66,7 @@ class Story:
         modes = {"depth 2": {"depth": 2}, "late": {"evict": "after"}, "swap": {"swap": True}}.get(self.mode, {})
         admission = {"reserve": Reserve, "ratio": Ratio, "quantile": Quantile}.get(self.mode, Optimistic)()
         plain = self.share is None or self.mode in ("swap", "reserve")
-        pool = PagePool(pages, 4) if plain else PrefixPool(pages, 4, self.share)
+        pool = PagePool(pages, 4) if plain else ExtentPool(pages, 4, self.share)
         return Scheduler(
             Policy(order, admission), pool, EngineConfig(slots=slots, token_budget=budget, queue_limit=6, **modes)
         )
