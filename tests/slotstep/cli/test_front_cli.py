@@ -40,6 +40,8 @@ BESIDE = [
     "remarks",
     "profile",
     "profiles",
+    "engine",
+    "headroom",
     "queue_grows",
     "service",
     "sessions",
