@@ -50,6 +50,23 @@ def divided(
     return MemoryPlan(limit, weights, activations, graphs, other, page_bytes, max(0, floor(rest / page_bytes)))
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What drafts tokens beside a model, on each device: bytes of weights, and of the KV memory of a position."""
+
+    weights: float = 0.0
+    per_position: float = 0.0
+
+
+def draft_model(
+    model: Architecture, *, dtype: str | None, kv_dtype: str | None, weights: float | None, tensor_parallel: int
+) -> Beside:
+    """A draft model; `weights` in bytes on each device, None: its parameters in `dtype`."""
+    cache, dtype = model.cache_dtype(dtype, kv_dtype), model.in_dtype(dtype)
+    held = model.parameters * dtype_bytes(dtype) / tensor_parallel if weights is None else weights
+    return Beside(held, model.kv_values(tensor_parallel) * dtype_bytes(cache))
+
+
 def capacity(
     model: Architecture,
     memory: float,
@@ -64,14 +81,16 @@ def capacity(
     graphs: float = 0.0,
     other: float = OTHER,
     weights: float | None = None,
+    heads: int = 0,
+    beside: Beside = Beside(),
 ) -> MemoryPlan:
     """The plan for `memory` bytes of each of the devices that share a model.
 
     An engine measures its activations; here they are counted: what one block holds at once of the tokens of a step,
     and the logits of the sequences. `graphs` and `other` are in bytes, and so is `weights` on each device; None: the
-    model's parameters in `dtype`. Raises ValueError, with the numbers, for a
-    model that leaves no room for one page, for heads that the devices cannot share, and for a utilization outside
-    (0, 1].
+    model's parameters in `dtype`. Heads that draft tokens count as `heads` layers more, and a draft model is `beside`.
+    Raises ValueError, with the numbers, for a model that leaves no room for one page, for heads that the devices
+    cannot share, and for a utilization outside (0, 1].
     """
     if not 0 < utilization <= 1:
         raise ValueError(f"utilization is {utilization:g}; expected a number above 0 and up to 1")
@@ -82,12 +101,14 @@ def capacity(
     named = model.name if weights is not None else f"{model.name} in {dtype}"
     if weights is None:
         weights = model.parameters * size / tensor_parallel
+    weights = weights * (1 + heads / model.layers) + beside.weights
     block = 2 * model.hidden + 3 * widest(model) / tensor_parallel
     activations = (
         token_budget * block * dtype_bytes(model.activation_dtype(dtype))
         + slots * model.vocabulary * 4 / tensor_parallel
     )
-    page_bytes = model.kv_values(tensor_parallel) * dtype_bytes(cache) * page_size
+    own = model.kv_values(tensor_parallel) * dtype_bytes(cache) * (1 + heads / model.layers)
+    page_bytes = (own + beside.per_position) * page_size
     plan = divided(limit, weights=weights, activations=activations, graphs=graphs, other=other, page_bytes=page_bytes)
     if not plan.pages:
         needed = (plan.planned + page_bytes) / GIB

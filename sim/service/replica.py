@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from itertools import accumulate
 
+from sim.cost.drafted import Drafted
 from sim.cost.forms import Curve, StepCost
 from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
@@ -54,7 +55,7 @@ class Replica:
         self.macro = macro
         self.on_end = on_end
         self.number = number
-        if isinstance(cost, Curve | Scaled) and cost.needs_longest:
+        if isinstance(cost, Curve | Scaled | Drafted) and cost.needs_longest:
             scheduler.state.decoders.watch()
         self.ahead = scheduler.config.depth - 1  # steps left to run when the next plan is made
         self.flying: Batch | None = None

@@ -15,6 +15,8 @@ from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
+from sim.engine.speculative.scheduler import SpeculativeScheduler
+from sim.engine.speculative.speculation import Speculation
 from sim.engine.static import StaticScheduler
 from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
@@ -25,6 +27,7 @@ from sim.request import Request
 from slotstep.runs import costs
 from slotstep.runs.policy import admission, order, router, victim
 from slotstep.runs.workload import check as check_workload
+from traces.synthetic.acceptance import accepted
 
 if TYPE_CHECKING:
     from slotstep.scenario.apart import Apart
@@ -47,7 +50,7 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
 def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
     """The most that each replica could bear of such requests.
 
-    None for static batches, and for pools of prefill and decode.
+    None for static batches, for engines that speculate, and for pools of prefill and decode.
     """
     if len(scenario.cluster.pools) > 1:
         return None
@@ -55,7 +58,7 @@ def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
     each_one = replicas(scenario, scenario.cluster.pools[0])
     for each in each_one:
         engine = each.engine
-        if engine.batching == "static":
+        if engine.batching == "static" or engine.speculation is not None:
             return None
         slots, apart = engine.max_active or engine.slots, engine.apart is not None
         machine = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
@@ -131,15 +134,29 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
         if engine.apart is not None:
             return ApartScheduler(policy, memory(engine, pages, size, numbered), apart_config(scenario, engine.apart))
+        if engine.speculation is not None:
+            return SpeculativeScheduler(
+                policy, memory(engine, pages, size, numbered), engine_config(scenario), speculation(scenario)
+            )
         return Scheduler(policy, memory(engine, pages, size, numbered), engine_config(scenario))
 
 
+def speculation(scenario: Scenario) -> Speculation:
+    """How the engine of a scenario speculates."""
+    given = scenario.engine.speculation
+    assert given is not None
+    return Speculation(given.tokens, accepted(given.acceptance, scenario.seed, given.tokens))
+
+
 def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
-    """As `scheduler`, for what needs steps that mix prompts and decodes. Raises BadInput for passes of one kind."""
+    """As `scheduler`, for a device. Raises BadInput for passes of one kind, and for an engine that speculates."""
     made = scheduler(scenario, numbered)
     if not isinstance(made, Scheduler):
         with scenario.blamed("engine.apart: "):
             raise ValueError("a replay on a device needs steps that mix prompts and decodes")
+    if isinstance(made, SpeculativeScheduler):
+        with scenario.blamed("engine.speculation: "):
+            raise ValueError("a replay on a device computes the tokens of the model alone; expected no speculation")
     return made
 
 

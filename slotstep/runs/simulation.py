@@ -122,7 +122,8 @@ def simulate(
     usual = price or costs.cost(scenario)
     own = scenario.cost
     priced = [
-        [(made, usual if each.cost is own else costs.cost(each)) for each, made in members] for members in pools
+        [(made, costs.with_drafts(each, usual if each.cost is own else costs.cost(each))) for each, made in members]
+        for members in pools
     ]
     before_each = [router(scenario, pool) for pool in cluster.pools]
     macro = all(each.macro for each in cluster.engines(scenario.engine))

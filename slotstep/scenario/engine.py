@@ -14,6 +14,7 @@ from sim.registry import suggestion
 from slotstep.scenario import document, presets
 from slotstep.scenario.apart import Apart
 from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth, parts
+from slotstep.scenario.speculation import Speculation
 from traces.synthetic.parser import length
 
 OF_A_PRESET = {
@@ -134,6 +135,7 @@ class Engine(Section):
     positions: Label | None = None
     warm: Label | None = None
     apart: Apart | None = None
+    speculation: Speculation | None = None
     preset: Literal["vllm", "sglang", "trtllm"] | None = None
     version: Label | None = None
     device: Label | None = None
@@ -228,8 +230,19 @@ class Engine(Section):
             raise ValueError("memory: contiguous needs admission: reserve")
         if self.apart is not None:
             self.apart_alone()
+        if self.speculation is not None:
+            self.can_speculate()
         self.not_ignored()
         return self
+
+    def can_speculate(self) -> None:
+        """Raise ValueError for a setting that speculative decoding excludes."""
+        if self.apart is not None:
+            raise ValueError("speculation needs steps that mix prompts and decodes; found passes of one kind (apart)")
+        wanted = {"batching": "continuous", "evict": "before", "memory": "paged", "async_scheduling": False}
+        for key, value in wanted.items():
+            if getattr(self, key) != value:
+                raise ValueError(f"speculation needs {key}: {str(value).lower()}")
 
     def apart_alone(self) -> None:
         """Raise ValueError for a setting that an engine with passes of one kind does not have."""

@@ -55,7 +55,8 @@ def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
     The default number of slots is at most a given token budget; without chunked prefill the default token budget is
     at least max_model_len.
     """
-    found = {"version": VERSION, "page_size": 16, "prefix_cache": True, "async_scheduling": True, **sizes(engine)}
+    found = {"version": VERSION, "page_size": 16, "prefix_cache": True, **sizes(engine)}
+    found["async_scheduling"] = "speculation" not in engine
     if is_cpu(engine):
         found |= {"page_size": 128, "async_scheduling": False}
     budget, max_model_len = (count(engine.get(key)) for key in ("token_budget", "max_model_len"))
