@@ -14,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.accounting.requests import Bools, RequestRecords
+from sim.accounting.requests import Bools, RequestRecords, rows_of
 from sim.log.events import Integers, Kind, Reason
 from sim.request import Request
 
@@ -143,6 +143,7 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
     )
     still = log.still()
+    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     for index in indices.tolist():
         worked: list[Work] = [
             (start, stop, None, stop - start)
@@ -151,7 +152,8 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         ]
         worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
         worked.sort(key=itemgetter(0))
-        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]), int(redone[index]))
+        facts = bool(over[index]), int(redone[index]), int(here[index])
+        yield from stretches(log.requests[index], stays.get(index, []), worked, *facts)
 
 
 def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -164,20 +166,13 @@ def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, 
         yield first, end
 
 
-def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
-    """The rows of the chosen requests, by request."""
-    rows: dict[int, list[list[int]]] = {}
-    for row in table[np.isin(table[:, column], chosen)].tolist():
-        rows.setdefault(row[column], []).append(row)
-    return rows
-
-
 def stretches(
-    request: Request, stays: list[list[int]], worked: list[Work], over: bool, redone: int = 0
+    request: Request, stays: list[list[int]], worked: list[Work], over: bool, redone: int = 0, here: int = 0
 ) -> Iterator[tuple[str, int, int]]:
     """The rows in which one request was booked, in order: by what it computed, `held` or `no_budget` in between.
 
     redone  positions that it computed again because another engine lost them
+    here    the first step in which KV that came from another engine was here
     """
     computed, peak = 0, redone
     cancel_tokens = request.patience.cancel_tokens
@@ -186,8 +181,7 @@ def stretches(
         for first, end, start, tokens in worked:
             if not entered <= first < left:
                 continue
-            if at < first:
-                yield "no_budget", at, first
+            yield from unserved(at, first, here)
             if start is None:
                 row = "decode"
                 computed += tokens
@@ -199,8 +193,15 @@ def stretches(
             peak = max(peak, computed)
             yield row, first, end
             at = end
-        if at < left:
-            yield ("held" if over and left == stays[-1][2] else "no_budget"), at, left
+        yield from unserved(at, left, left if over and left == stays[-1][2] else here)
+
+
+def unserved(first: int, end: int, here: int) -> Iterator[tuple[str, int, int]]:
+    """The rows of steps in which a sequence with a slot computed nothing: `held` before its KV was here."""
+    if first < min(end, here):
+        yield "held", first, min(end, here)
+    if max(first, here) < end:
+        yield "no_budget", max(first, here), end
 
 
 @dataclass(frozen=True)
