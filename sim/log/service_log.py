@@ -21,7 +21,7 @@ LEG = ("request", "attempt", "replica", "index")
 END = ("time", "request", "kind", "reason")
 HOLD = ("request", "since", "until")
 TRANSFER = ("request", "since", "until", "positions")
-KEPT = ("request", "replica", "since", "until", "positions")
+KEPT = ("request", "since", "until", "replica", "positions")
 OUTAGE = ("replica", "since", "failed", "until")
 
 PACK_3, PACK_4, PACK_5 = (Struct(f"={count}q").pack for count in (3, 4, 5))
@@ -38,13 +38,15 @@ class ServiceLog:
     ends       (time, request, kind, index of the reason of a rejection), one for each request that has ended
     holds      (request, since, until): it waited at the router, because no replica was up
     transfers  (request, since, until, positions): its KV was on the way to the pool that decodes
-    kept       (request, replica, since, until, positions): its KV waited on the replica that had computed its prompt,
+    kept       (request, since, until, replica, positions): its KV waited on the replica that had computed its prompt,
                until it had been copied or was not needed; part of the digest if there is any
     outages    (replica, start of the step that was cut, failure, restart)
     retries    how often a client has sent a request again
+    pools      how many replicas each pool has, where that is known
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pools: Sequence[int] = ()) -> None:
+        self.pools = pools
         self.requests: list[Request] = []
         self.sent: list[Nanoseconds] = []
         self.reasons: list[str] = []
@@ -80,9 +82,9 @@ class ServiceLog:
         """The KV of the request is sent to another pool."""
         self.transfers += PACK_4(request, since, until, positions)
 
-    def keep(self, request: int, replica: int, since: Nanoseconds, until: Nanoseconds, positions: int) -> None:
+    def keep(self, request: int, since: Nanoseconds, until: Nanoseconds, replica: int, positions: int) -> None:
         """The KV of the request was kept on a replica after its prompt."""
-        self.kept += PACK_5(request, replica, since, until, positions)
+        self.kept += PACK_5(request, since, until, replica, positions)
 
     def outage(self, replica: int, since: Nanoseconds, failed: Nanoseconds, until: Nanoseconds) -> None:
         """A replica was down from `failed` to `until`; the step that was cut began at `since`."""

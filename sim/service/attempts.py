@@ -36,11 +36,11 @@ class Retry:
 class Attempts(ABC):
     """The attempts of all requests; every end is written to `service_log`, and clients that react are notified."""
 
-    def __init__(self, agenda: Agenda, clients: Clients, retry: Retry | None) -> None:
+    def __init__(self, agenda: Agenda, clients: Clients, retry: Retry | None, service_log: ServiceLog) -> None:
         self.agenda = agenda
         self.clients = clients
         self.retry = retry
-        self.service_log = ServiceLog()
+        self.service_log = service_log
         self.open = 0  # requests that have not ended
 
     # ------------------------------------------------------------------ where a request is served

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from sim.engine.planner import Planner
 from sim.log.events import Kind
-from sim.log.service_log import Run
+from sim.log.service_log import Run, ServiceLog
 from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 from sim.service.attempts import Attempts, Retry
@@ -56,7 +56,7 @@ class Service(Attempts):
         transfer: Transfer | None,
         macro: bool,
     ) -> None:
-        super().__init__(env, clients, retry)
+        super().__init__(env, clients, retry, ServiceLog([len(pool.replicas) for pool in pools]))
         self.env = env
         self.transfer = transfer
         self.arrivals: Agenda = env

@@ -186,7 +186,7 @@ class Fetches:
         self.interrupt(routed)
         kept = self.kept.pop(routed, None)
         if kept is not None:
-            self.service_log.keep(routed.number, kept.source, kept.since, self.agenda.now, kept.seq.computed)
+            self.service_log.keep(routed.number, kept.since, self.agenda.now, kept.source, kept.seq.computed)
         return kept
 
     def lost(self, source: int) -> list[RoutedRequest]:

@@ -54,7 +54,7 @@ def test_a_request_that_is_alone_takes_as_long_as_if_its_kv_were_sent():
     assert (frame.ended_ns["a"], frame.tokens["a"], frame.replica["a"]) == (51, 3, 1)
     assert (frame.ttft_s["a"], frame.transfer_s["a"]) == pytest.approx((10e-9, 21e-9))
     assert table(served, "transfers") == [(0, 10, 31, 32)]
-    assert table(served, "kept") == [(0, 0, 10, 31, 32)]
+    assert table(served, "kept") == [(0, 10, 31, 0, 32)]
     found = summary(served.logs, service_log=served.service_log)
     assert booked(found) == {"prefill": 1, "decode": 2, "no_demand": 9}
     assert (found["tokens"]["computed"], found["tokens"]["recomputed"]) == (34, 0)
@@ -83,7 +83,7 @@ def test_prefill_waits_while_the_decoder_has_no_room():
     assert times(served.logs[0], "admitted") == {"a": 0, "b": 0, "c": 31}
     assert times(served.logs[1], "admitted") == {"a": 10, "b": 51, "c": 92}
     assert rows(served).ended_ns.tolist() == [51, 92, 133]
-    assert table(served, "kept") == [(0, 0, 10, 31, 32), (1, 0, 10, 72, 32), (2, 0, 41, 113, 32)]
+    assert table(served, "kept") == [(0, 10, 31, 0, 32), (1, 10, 72, 0, 32), (2, 41, 113, 0, 32)]
 
 
 def test_only_the_pages_that_are_missing_are_copied():
@@ -104,7 +104,7 @@ def test_only_the_pages_that_are_missing_are_copied():
 def test_who_gives_up_during_the_transfer_frees_the_pages_of_both():
     served = fetched([Request("a", 0, 32, 3, patience=Patience(timeout=20)), job("b", 2, prompt=32, arrival=12)])
     assert rows(served).status.tolist() == ["timed_out", "finished"]
-    assert table(served, "kept")[0] == (0, 0, 10, 20, 32)
+    assert table(served, "kept")[0] == (0, 10, 20, 0, 32)
     assert table(served, "transfers") == [(1, 22, 43, 32)]
 
 
@@ -118,7 +118,7 @@ def test_kv_on_a_replica_that_fails_is_computed_again():
     )
     assert rows(served).ended_ns["a"] == 61
     assert (rows(served).tokens["a"], rows(served).attempts["a"]) == (3, 1)
-    assert table(served, "kept") == [(0, 0, 10, 20, 32), (0, 1, 30, 51, 33)]
+    assert table(served, "kept") == [(0, 10, 20, 0, 32), (0, 30, 51, 1, 33)]
 
 
 def test_a_decoder_that_fails_during_the_transfer_costs_only_the_transfer():
