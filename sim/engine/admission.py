@@ -11,7 +11,7 @@ from collections.abc import Collection
 from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
 from sim.engine.state import EngineState
-from sim.log.events import ADMITTED, BLOCKED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
+from sim.log.events import ADMITTED, BLOCKED, FETCHING, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
 from sim.memory.pool import Found
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
@@ -54,13 +54,14 @@ def enter(
 ) -> Reason | None:
     """Admit the head of the queue, in place of the victim if there is one; or return why neither happens."""
     found: Found = ()
-    if state.pool.remembers and not seq.computed:
+    fetches = seq.index in state.handover.remote
+    if state.pool.remembers and (fetches or not seq.computed):
         batch.found = found = state.pool.find(seq)
         if victim is not None:
             withdrawn = state.unwritten(victim)
             if withdrawn:
                 batch.found = found = state.pool.ahead_of(found, victim, withdrawn)
-    start = seq.computed + len(found) * state.pool.page_size
+    start = seq.computed or len(found) * state.pool.page_size
     wanted = min(seq.known - start, limit)
     tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
     config = state.config
@@ -75,7 +76,10 @@ def enter(
     if victim is not None:
         preempt(state, victim, batch)
     admit(state, seq, found, batch)
-    state.give(batch, seq, tokens)
+    if fetches:
+        fetch(state, seq, found, batch)
+    else:
+        state.give(batch, seq, tokens)
     return None
 
 
@@ -136,9 +140,18 @@ def admit(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None
     admissions.closed_until = step + state.config.admit_every
     if state.config.contiguous:
         batch.copied += splice(state, seq)
-    state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
+    cached = 0 if seq.index in state.handover.remote else len(found) * state.pool.page_size
+    state.log.event(batch.planned, ADMITTED, seq.index, cached)
     for listener in state.listeners:
         listener.admitted(seq, step)
+
+
+def fetch(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None:
+    """A sequence has been admitted whose KV is on another engine, but for the pages found here: it waits for that."""
+    del state.catching_up[seq.serial]
+    positions = seq.computed - len(found) * state.pool.page_size
+    state.handover.begin(seq, positions)
+    state.log.event(batch.planned, FETCHING, seq.index, positions)
 
 
 def splice(state: EngineState, seq: Sequence) -> int:

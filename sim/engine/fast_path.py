@@ -73,9 +73,9 @@ def measure(state: EngineState, batch: Batch) -> None:
         batch.count(seq, start, tokens)
     if totals.swapping and batch.tokens:
         batch.swapped = state.swapped()
-    row.held = totals.over
+    row.held = totals.over + len(state.handover.away)
     row.waiting = state.waiting.count
-    row.live = totals.computed + batch.tokens - pool.shared
+    row.live = totals.computed + state.handover.positions + batch.tokens - pool.shared
     row.pages = pool.pages - pool.free
     row.cached = pool.cached
     batch.pages = row.pages if state.on_demand else totals.touched

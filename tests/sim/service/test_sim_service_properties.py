@@ -172,7 +172,7 @@ def stories(draw):
         fate=draw(st.sampled_from([Kind.PREEMPTED, Kind.MOVED, Kind.INTERRUPTED])),
         retry=draw(st.sampled_from([None, retry])),
         clients=draw(st.sampled_from(["open", "open", "window", "closed", "sessions", "far"])),
-        transfer=Transfer(draw(st.sampled_from([0, 5])), draw(st.sampled_from([0.0, 0.4, 3.0]))),
+        transfer=Transfer(draw(st.sampled_from([0, 5])), draw(st.sampled_from([0.0, 0.4, 3.0])), draw(st.booleans())),
         cost=draw(st.sampled_from([Unit(7), Affine(base=5, per_sequence=0.7, per_context_token=0.13,
                                                    per_prefill_token=1.1)])),
     )  # fmt: skip
