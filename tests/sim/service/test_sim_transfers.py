@@ -101,7 +101,7 @@ def test_only_the_pages_that_are_missing_are_copied():
     assert summary(served.logs, service_log=served.service_log)["tokens"]["cached"] == 0
 
 
-def test_who_gives_up_during_the_transfer_frees_the_pages_of_both():
+def test_a_client_that_gives_up_during_the_transfer_frees_the_pages_of_both():
     served = fetched([Request("a", 0, 32, 3, patience=Patience(timeout=20)), job("b", 2, prompt=32, arrival=12)])
     assert rows(served).status.tolist() == ["timed_out", "finished"]
     assert table(served, "kept")[0] == (0, 10, 20, 0, 32)
