@@ -42,6 +42,7 @@ BESIDE = [
     "profiles",
     "queue_grows",
     "service",
+    "pools",
     "sessions",
 ]
 NESTED = {
