@@ -101,7 +101,7 @@ def test_only_the_pages_that_are_missing_are_copied():
     assert summary(served.logs, service_log=served.service_log)["tokens"]["cached"] == 0
 
 
-def test_who_gives_up_during_the_transfer_frees_the_pages_of_both():
+def test_a_client_that_gives_up_during_the_transfer_frees_the_pages_of_both():
     served = fetched([Request("a", 0, 32, 3, patience=Patience(timeout=20)), job("b", 2, prompt=32, arrival=12)])
     assert rows(served).status.tolist() == ["timed_out", "finished"]
     assert table(served, "kept")[0] == (0, 10, 20, 0, 32)
@@ -147,3 +147,19 @@ def test_slots_that_wait_for_kv_are_held():
     # a decodes from 31 to 61. b is fetched from 41 to 62; in the steps from 41 and 51 its slot is held.
     served = fetched([job("a", 4, prompt=32), job("b", 2, prompt=32, arrival=31)])
     assert booked(summary(served.logs, service_log=served.service_log))["held"] == 2
+
+
+def test_the_summary_says_what_each_pool_waited_for():
+    # As above, to 133 ns with four slots each. The prefill replica works in two steps of 10: in the first c waits for
+    # pages. a decodes for 20 while the slot of no other waits; the same for b and c: idle otherwise.
+    requests = [job(name, 3, prompt=32) for name in "abc"]
+    served = fetched(requests, prefill=[engine(slots=4, pages=4)], decode=[engine(slots=4, pages=3)])
+    found = summary(served.logs, service_log=served.service_log)
+    prefill, decode = (pool["slot_seconds"] for pool in found["pools"])
+    assert (prefill["prefill"], prefill["no_memory"]) == pytest.approx((30e-9, 10e-9))
+    assert prefill["idle"] == pytest.approx(4 * 113e-9)
+    assert (decode["decode"], decode["held"]) == pytest.approx((60e-9, 0))
+    assert decode["idle"] == pytest.approx(4 * 73e-9)
+    # KV was kept for 21, 62 and 72 ns, of which 21 were for each transfer.
+    assert found["pools"][0]["kept_positions"] == pytest.approx(32 * (21 + 62 + 72) / 133)
+    assert found["service"]["room_wait_s"]["mean"] == pytest.approx((0 + 41 + 51) / 3 * 1e-9)
