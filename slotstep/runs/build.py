@@ -60,9 +60,6 @@ def check_replicas(scenario: Scenario) -> None:
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             scheduler(each)
-            if each.engine.apart is not None and scenario.cluster.failures is not None:
-                with scenario.blamed("engine.apart: "):
-                    raise ValueError("failures are not modelled of an engine with passes of one kind")
             if len(scenario.cluster.pools) > 1:
                 two_phases(each)
 
@@ -72,7 +69,7 @@ def two_phases(scenario: Scenario) -> None:
     given = scenario.engine
     if given.apart is not None:
         with scenario.blamed("engine.apart: "):
-            raise ValueError("pools of prefill and decode need an engine without it")
+            raise ValueError("pools of prefill and decode are modelled for engines that mix both in a step")
     for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
         with scenario.blamed(f"engine.{key}: "):
             if found != expected:
@@ -155,7 +152,6 @@ def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
         preempt_by=apart.preempt_by,
         retract_by_priority=apart.retraction == "priority",
         retract_latest=apart.retraction == "latest",
-        returns_to=apart.returns_to,
         queue_limit=scenario.limits.queue,
     )
 

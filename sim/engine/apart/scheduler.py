@@ -117,12 +117,12 @@ class ApartScheduler:
         state = self.state
         index = self.log.add(request)
         seq = self.sequence(request, index, leg)
-        self.complaint = self.unfit(seq) or self.refusal(seq, now)
+        self.complaint = self.unfit(seq) or ("" if leg.given else self.refusal(seq, now))
         if self.complaint:
             self.log.reject(now, index, self.complaint)
             self.unsettled = False
             return None
-        self.log.event(now, QUEUED, index, 0)
+        self.log.event(now, QUEUED, index, leg.redone)
         state.enqueue(seq, now)
         self.unsettled = not state.gate.full or self.config.preempt_by is not None
         return seq
@@ -140,9 +140,9 @@ class ApartScheduler:
 
     def sequence(self, request: Request, index: int, leg: Leg = WHOLE) -> ApartSequence:
         """A request as this engine would serve it; it is not submitted."""
-        assert (leg.given, leg.ready, leg.hands_over) == (0, 0, False), "this engine serves requests whole"
+        assert (leg.ready, leg.hands_over) == (0, False), "this engine prefills and decodes"
         room = min(self.longest() - request.prompt, self.longest_in_memory(request.prompt))
-        return ApartSequence(request, index, max(1, min(request.max_output, room)), self.pool)
+        return ApartSequence(request, index, max(1, min(request.max_output, room)), self.pool, leg)
 
     def misfit(self, request: Request, leg: Leg = WHOLE) -> str:
         """Why a request could not run here even alone; empty if it could."""
@@ -194,6 +194,11 @@ class ApartScheduler:
             state.depart(seq)
 
     # ------------------------------------------------------------------ for the driver
+
+    def reset(self, passes: int, step: int, decode: int) -> None:
+        """The engine has failed after `passes` passes: all but the queue is lost (`sim.service.apart_failure`)."""
+        self.unsettled = False
+        self.state.reset(passes, step, decode)
 
     @property
     def busy(self) -> bool:

@@ -87,7 +87,6 @@ def configs(draw, size):
         retract_latest=draw(st.booleans()),
         preempt_by=draw(st.sampled_from([None, None, 0, 2])),
         retract_by_priority=draw(st.booleans()),
-        returns_to=draw(st.sampled_from(["end", "end", "front"])),
     )
 
 
