@@ -104,7 +104,7 @@ def test_a_failure_forgets_what_outputs_have_been_like():
 
 
 def test_the_last_token_of_one_that_rides_along_is_not_taken_back_twice():
-    """At depth 2 an end that the engine does not foresee is seen a pass late. a ends with the pass of 10 to 20, by its
+    """At depth 2 an end that the engine does not foresee is seen a pass late. a ends with the pass from 10 on, by its
     second token of 9 that it may have, and rides along in the one that is cut at 25; b has tokens at 10 and 20.
     """
     requests = [Request("a", 0, 4, 2, declared=9), Request("b", 0, 4, 5)]
