@@ -12,8 +12,8 @@ from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
 from sim.policy.base import Policy
 from sim.request import Request
@@ -70,6 +70,6 @@ def scheduler(engine: EngineName = "plain") -> Planner:
         memory = RadixPool(tokens, 1) if cached else PagePool(tokens, 1)
         return ApartScheduler(Policy(build("requeue", {}, SEED)), memory, APART)
     policy = Policy(build("fcfs", {}, SEED))
-    pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
+    pool = (ExtentPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
     depth = 1 if engine == "plain" else 2
     return Scheduler(policy, pool, EngineConfig(slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth))

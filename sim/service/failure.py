@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.scheduler import ApartScheduler
+from sim.engine.apart.shutdown import ApartShutdown
 from sim.engine.batch import Batch
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import DEQUEUED, PREEMPTED, RELEASED, Kind
 from sim.request import Leg, Nanoseconds
 from sim.sequence import Sequence
-from sim.service.apart_failure import ApartShutdown
 
 
 @dataclass(frozen=True)

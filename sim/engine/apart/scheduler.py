@@ -196,7 +196,7 @@ class ApartScheduler:
     # ------------------------------------------------------------------ for the driver
 
     def reset(self, passes: int, step: int, decode: int) -> None:
-        """The engine has failed after `passes` passes: all but the queue is lost (`sim.service.apart_failure`)."""
+        """The engine has failed after `passes` passes: all but the queue is lost (`sim.engine.apart.shutdown`)."""
         self.unsettled = False
         self.state.reset(passes, step, decode)
 
