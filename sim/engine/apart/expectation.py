@@ -55,7 +55,7 @@ def most_expected(state: ApartState) -> int:
 class Ends:
     """The expected ends of the sequences that run, are picked, or have asked for admission in one pass.
 
-    Nothing is cached. Each entry is (tokens it is expected to produce still, positions that are free once it has ended).
+    Each entry is (tokens it is expected to produce still, positions that are free once it has ended).
     """
 
     def __init__(self, entries: Iterable[tuple[float, int]]) -> None:
