@@ -134,7 +134,7 @@ class Engine(Section):
     positions: Label | None = None
     warm: Label | None = None
     apart: Apart | None = None
-    preset: Literal["vllm", "sglang", "trtllm"] | None = None
+    preset: Literal["vllm", "sglang", "trtllm", "vllm-v0", "s-lora"] | None = None
     version: Label | None = None
     device: Label | None = None
     device_memory: Memory | None = None

@@ -27,8 +27,10 @@ class ApartSequence(Sequence):
         *("limit", "place", "prefix", "since", "until"),
     )
 
-    def __init__(self, request: Request, index: int, limit: int, pool: Lookup, leg: Leg = WHOLE) -> None:
-        target = Target(request, leg, overrun=1, max_model_len=request.prompt + limit)
+    def __init__(
+        self, request: Request, index: int, limit: int, pool: Lookup, leg: Leg = WHOLE, overrun: int = 1
+    ) -> None:
+        target = Target(request, leg, overrun, max_model_len=request.prompt + limit)
         super().__init__(request, index, leg, target=target, pages=HeldPages(pool))
         self.limit = limit
         self.by_length = request.output >= limit
