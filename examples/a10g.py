@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 DATA = Path(os.environ.get("SLOTSTEP_DATA", "../shared/data")) / "traces" / "gt_a10g_slora_vtc"
 ENGINE = {"preset": "s-lora"}
-"""Decodes stand still during a prefill, which is tried after ten of them; the memory must hold the sum of the peaks."""
+"""Decodes stand still in a prefill, which is tried after ten of them; the memory must hold the sum of the peaks."""
 POOL, ADAPTER = 10_000, 32
 """Token positions of the memory pool, and those that an adapter of rank 8 takes in it while it is used."""
 ADAPTERS = {"real": 8.8, "on_off_overload": 2}

@@ -102,8 +102,9 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     if batch.refused:
         steps = state.policy.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
-    if batch.reason is LIMITED and step < state.admissions.closed_until:
-        repeat = min(repeat, state.admissions.closed_until - step)
+    opens = max(state.admissions.closed_until, state.admissions.held_until)
+    if batch.reason is LIMITED and step < opens:
+        repeat = min(repeat, opens - step)
     if state.on_demand and repeat > 1:
         spare = state.pool.free
         if batch.reason is BLOCKED:

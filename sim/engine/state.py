@@ -53,6 +53,7 @@ class EngineState:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
         self.admissions.filled = []
+        self.admissions.let_go()
         self.leaving.reset()
         self.totals = Totals()
         self.decoders.go_back(step)

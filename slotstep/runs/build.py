@@ -20,7 +20,7 @@ from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
 from sim.memory.radix import RadixPool
-from sim.policy.base import Policy
+from sim.policy.base import BatchWait, Policy
 from sim.request import Request
 from slotstep.runs import costs
 from slotstep.runs.policy import admission, order, router, victim
@@ -122,13 +122,20 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
     size = 1 if engine.memory == "contiguous" else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
-    policy = Policy(first, admission(scenario), victim(scenario))
+    policy = Policy(first, admission(scenario), victim(scenario), batch_wait(engine))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
         if engine.apart is not None:
             return ApartScheduler(policy, memory(engine, pages, size, numbered), apart_config(scenario, engine.apart))
         return Scheduler(policy, memory(engine, pages, size, numbered), engine_config(scenario))
+
+
+def batch_wait(engine: Engine) -> BatchWait | None:
+    """How prompts wait for more of them; None if they do not."""
+    if not engine.batch_wait_steps:
+        return None
+    return BatchWait(engine.batch_wait_steps, engine.batch_wait_ratio * engine.token_budget)
 
 
 def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:

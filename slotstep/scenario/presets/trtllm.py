@@ -2,7 +2,11 @@
 
 A step mixes prompts and decodes within `max_num_tokens`. GUARANTEED_NO_EVICT, the default, admits a request when the
 memory for its prompt and its whole limit is free; MAX_UTILIZATION when it is free for the prompt, and pauses the last
-admitted when it runs short. Its block reuse is only modelled with MAX_UTILIZATION.
+admitted when it runs short. Block reuse is only modelled with MAX_UTILIZATION, waiting for larger batches only with
+GUARANTEED_NO_EVICT and without chunked prefill.
+
+Sources: its LLM API reference, and github.com/NVIDIA/TensorRT-LLM, `tensorrt_llm/_torch/pyexecutor/py_executor.py`
+(`_waiting_requests`).
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ ALIASES = {
     "enable_block_reuse": "prefix_cache",
     "disable_overlap_scheduler": "async_scheduling",
     "capacity_scheduler_policy": "admission",
+    "batch_wait_timeout_iters": "batch_wait_steps",
+    "batch_wait_max_tokens_ratio": "batch_wait_ratio",
 }
 """TensorRT-LLM's names of our keys: of its LlmArgs, KvCacheConfig and SchedulerConfig."""
 

@@ -193,7 +193,10 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (["engine={preset: tgi}"], "engine.preset: found 'tgi'; expected 'vllm', 'sglang' or 'trtllm'"),
+        (
+            ["engine={preset: tgi}"],
+            "engine.preset: found 'tgi'; expected 'vllm', 'sglang', 'trtllm', 'vllm-v0' or 's-lora'",
+        ),
         (
             ["engine={preset: vllm, max_num_seqs: 4, slots: 4}"],
             "engine: max_num_seqs and slots are one setting; expected one of them",

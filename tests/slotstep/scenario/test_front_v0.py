@@ -128,3 +128,39 @@ def test_an_admission_leaves_one_in_a_hundred_blocks_free(prompt, ttft):
 def test_what_is_not_modelled_is_refused(preset):
     with pytest.raises(BadInput, match="expected neither"):
         scenario(preset, FEW, prefix_cache=True)
+
+
+# ------------------------------------------------------------------ TensorRT-LLM
+
+
+def test_prompts_wait_for_a_larger_batch():
+    """b comes at 2.5. A step with it has 11 of 50 tokens, so the plans of 3 to 7 hold it back: it is there at 9."""
+    requests = [{"prompt": 10, "output": 30}, {"prompt": 10, "output": 1, "arrival": "2500us"}]
+    waiting = {"batch_wait_timeout_iters": 5, "batch_wait_max_tokens_ratio": 0.5}
+    frame, _ = ran("trtllm", requests, max_num_tokens=100, disable_overlap_scheduler=True, **waiting)
+    assert frame.ttft.tolist() == pytest.approx([1, 6.5])
+    assert frame.e2e[0] == pytest.approx(30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch_wait_timeout_iters": 5}, "one without the other has no effect"),
+        ({"batch_wait_max_tokens_ratio": 0.5}, "one without the other has no effect"),
+        (
+            {
+                "batch_wait_timeout_iters": 5,
+                "batch_wait_max_tokens_ratio": 0.5,
+                "capacity_scheduler_policy": "MAX_UTILIZATION",
+            },
+            "batch_wait needs an admission rule that reserves",
+        ),
+        (
+            {"batch_wait_timeout_iters": 5, "batch_wait_max_tokens_ratio": 0.5, "enable_chunked_prefill": True},
+            "batch_wait needs prompts that are not chunked",
+        ),
+    ],
+)
+def test_what_its_waiting_needs(settings, message):
+    with pytest.raises(BadInput, match=message):
+        scenario("trtllm", FEW, **settings)
