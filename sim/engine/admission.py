@@ -150,7 +150,7 @@ def has_memory_for(
         covered = state.covered(victim, has + batch.tokens_of(victim))
         held = pool.pages_for(covered) if state.on_demand else victim.pages.reserved
         free += pool.released(victim, held)
-    if found:
+    if found and state.on_demand:
         needs -= pool.in_use(found, victim)
     if not others:
         return needs <= free

@@ -78,7 +78,7 @@ def measure(state: EngineState, batch: Batch) -> None:
     row.live = totals.computed + batch.tokens - pool.shared
     row.pages = pool.pages - pool.free
     row.cached = pool.cached
-    batch.pages = row.pages if state.on_demand else totals.touched
+    batch.pages = row.pages if state.on_demand else totals.touched - pool.shared // pool.page_size
 
 
 def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:

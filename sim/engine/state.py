@@ -160,7 +160,8 @@ class EngineState:
             self.fill(pool.pages_for(computed))
         if not self.on_demand:
             seq.pages.reserve(needs)
-            pool.take(needs)
+            pool.take(needs - len(found))
+            self.totals.touched += len(found)
         seq.enter(serial, step, computed)
         self.totals.computed += computed
         self.totals.reach += seq.target.most

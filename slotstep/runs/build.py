@@ -150,10 +150,12 @@ def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
 def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> PagePool:
     """The memory of an engine: `pages` pages of `size` positions, with its prefix cache if it has one.
 
-    Raises ValueError for a radix cache whose pages should have numbers.
+    Raises ValueError for a radix cache whose pages should have numbers, and for such a cache beside reserved pages.
     """
     if engine.share is None:
         return (NumberedPool if numbered else PagePool)(pages, size)
+    if numbered and engine.admission == "reserve":
+        raise ValueError("prefix_cache: a replay on a device needs an admission rule that takes pages as needed")
     identity = repr((engine.model, engine.positions))
     if engine.radix is None:
         return (NumberedPrefixPool if numbered else ExtentPool)(pages, size, engine.share, identity)

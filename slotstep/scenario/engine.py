@@ -254,7 +254,7 @@ class Engine(Section):
     def not_ignored(self) -> None:
         """Raise ValueError for a setting that has no effect because of another one."""
         if self.batching == "static":
-            for key in (*OF_STEPS, "batch_wait_steps", "batch_wait_ratio"):
+            for key in (*OF_STEPS, "batch_wait_steps", "batch_wait_ratio", "prefix_cache"):
                 if getattr(self, key):
                     raise ValueError(f"{key} needs batching: continuous")
             if self.admit_every > 1:
@@ -263,8 +263,6 @@ class Engine(Section):
             if getattr(self, rule) is not None and self.admission != rule:
                 raise ValueError(f"{rule} needs admission: {rule}")
         unused = {"watermark": bool(self.watermark), "reserve_full_prompt": not self.reserve_full_prompt}
-        if self.admission == "reserve":
-            unused["prefix_cache"] = self.prefix_cache
         for key, given in unused.items() if self.admission != "optimistic" else ():
             if given:
                 raise ValueError(f"{key} needs admission: optimistic")
@@ -275,6 +273,8 @@ class Engine(Section):
             raise ValueError("batch_wait_steps and batch_wait_ratio: one without the other has no effect")
         if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
+        if self.prefix_cache and self.memory == "contiguous":
+            raise ValueError("prefix_cache needs memory: paged")
         if not self.prefix_cache:
             for key in ("radix", "share", "model", "positions", "warm"):
                 if getattr(self, key) is not None:

@@ -2,11 +2,11 @@
 
 A step mixes prompts and decodes within `max_num_tokens`. GUARANTEED_NO_EVICT, the default, admits a request when the
 memory for its prompt and its whole limit is free; MAX_UTILIZATION when it is free for the prompt, and pauses the last
-admitted when it runs short. Block reuse is only modelled with MAX_UTILIZATION, waiting for larger batches only with
-GUARANTEED_NO_EVICT and without chunked prefill.
+admitted when it runs short. Blocks are found again by their content; GUARANTEED_NO_EVICT does not count on that at an
+admission. Waiting for larger batches is only modelled with GUARANTEED_NO_EVICT and without chunked prefill.
 
 Sources: its LLM API reference, and github.com/NVIDIA/TensorRT-LLM, `tensorrt_llm/_torch/pyexecutor/py_executor.py`
-(`_waiting_requests`).
+(`_waiting_requests`) and `cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp` (`getRemainingBlocksToCompletion`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of its LLM API, beside the settings given under our keys."""
-    admission = engine.get("admission", "reserve")
     return {
         "version": VERSION,
         "slots": 2048,
@@ -72,8 +71,8 @@ def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
         "page_size": PAGE,
         "chunked": False,
         "async_scheduling": True,
-        "admission": admission,
-        "prefix_cache": admission == "optimistic",
+        "admission": "reserve",
+        "prefix_cache": True,
     }
 
 
