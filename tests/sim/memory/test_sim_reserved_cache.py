@@ -34,7 +34,7 @@ def test_a_page_found_is_held_once_and_not_computed_again():
 
 @pytest.mark.parametrize(("pages", "admitted"), [(5, 5), (6, 1)])
 def test_an_admission_does_not_count_on_pages_found(pages, admitted):
-    """Of five pages two are free beside a, and b needs three, although it would share one: it waits for the end of a."""
+    """Of five pages two are free beside a. b needs three, although it would share one, and waits for the end of a."""
     log = served(ExtentPool(pages, 4, "tenant"))
     assert times(log, "admitted")["b"] == admitted
 
