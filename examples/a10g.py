@@ -33,11 +33,11 @@ POOL, ADAPTER = 10_000, 32
 """Token positions of the memory pool, and those that an adapter of rank 8 takes in it while it is used."""
 ADAPTERS = {"real": 8.8, "on_off_overload": 2}
 """The mean number of different adapters among the requests that run at once, in the runs under fcfs."""
-COST = {"base": 27.68, "per_sequence": 0.3135, "per_context_token": 0.000888, "per_prefill_token": 0.2003}
+COST = {"base": 25.89, "per_sequence": 0.3027, "per_context_token": 0.00106, "per_prefill_token": 0.1939}
 """Milliseconds; fitted to the run real_FCFS, together with CLIENT."""
 UNITS = (1, 1, 1e-6, 1)
 """In which they are fitted: milliseconds, and nanoseconds for the third."""
-CLIENT = 0.04544
+CLIENT = 0.04911
 """Seconds of each request outside of steps: HTTP, tokenizer, adapter; fitted with the cost."""
 
 RUNS: dict[str, str | dict[str, Any]] = {
