@@ -133,7 +133,7 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
 
 def batch_wait(engine: Engine) -> BatchWait | None:
     """How prompts wait for more of them; None if they do not."""
-    if not engine.batch_wait_steps:
+    if not engine.batch_wait_steps or not engine.batch_wait_ratio:
         return None
     return BatchWait(engine.batch_wait_steps, engine.batch_wait_ratio * engine.token_budget)
 

@@ -112,8 +112,8 @@ class Engine(Section):
     token_budget: Count = 2048
     chunked: Truth = True
     admit_every: Count = 1
-    batch_wait_steps: Seed = 0
-    batch_wait_ratio: Portion = 0.0
+    batch_wait_steps: Count | None = None
+    batch_wait_ratio: Portion | None = None
     chunk_limit: Seed = 0
     chunk_limit_adapts: Truth = False
     max_model_len: Count | None = None

@@ -54,6 +54,9 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
             found["async_scheduling"] = not truth(given["disable_overlap_scheduler"])
         except ValueError as error:
             raise ValueError(f"disable_overlap_scheduler: {error}") from None
+    for name in ("batch_wait_timeout_iters", "batch_wait_max_tokens_ratio"):
+        if given.get(name) == 0:
+            found[ALIASES[name]] = None
     if "capacity_scheduler_policy" in given:
         chosen = given["capacity_scheduler_policy"]
         if chosen not in POLICIES:

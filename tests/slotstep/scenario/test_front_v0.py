@@ -142,6 +142,11 @@ def test_prompts_wait_for_a_larger_batch():
     assert frame.e2e[0] == pytest.approx(30)
 
 
+def test_zero_is_off():
+    engine = scenario("trtllm", FEW, batch_wait_timeout_iters=0, batch_wait_max_tokens_ratio=0).engine
+    assert (engine.batch_wait_steps, engine.batch_wait_ratio) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
