@@ -28,6 +28,8 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
         state.policy.admission.idle(step)
     elif step < state.admissions.closed_until:
         return LIMITED
+    if state.policy.batch_wait is not None and waits_for_more(state, batch):
+        return LIMITED
     arranged = False
     most_active = state.config.most_active
     while state.waiting.count:
@@ -47,6 +49,36 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
         if obstacle is not None:
             return obstacle
     return NO_DEMAND
+
+
+def waits_for_more(state: EngineState, batch: Batch) -> bool:
+    """Whether the prompts that fit wait for more of them in this step; at least one fits, and a sequence decodes.
+
+    As TensorRT-LLM's `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
+    """
+    wait, admissions, decodes = state.policy.batch_wait, state.admissions, state.decoders.count
+    assert wait is not None
+    admissions.count_waiting(state.decoders.step)
+    tokens = fitting_tokens(state, batch) if decodes else 0
+    if not tokens:
+        return False
+    if tokens + decodes < wait.tokens and admissions.hold(state.decoders.step, wait.steps):
+        return True
+    admissions.let_go()
+    return False
+
+
+def fitting_tokens(state: EngineState, batch: Batch) -> int:
+    """Tokens of the waiting prompts that slots, budget and memory would admit now, in the order of the queue."""
+    slots = state.config.most_active - len(state.running)
+    pages, budget = state.pool.free, batch.budget
+    for seq in state.waiting.order:
+        pages -= state.needs(seq)
+        if not slots or pages < 0 or seq.known > budget:
+            break
+        slots -= 1
+        budget -= seq.known
+    return batch.budget - budget
 
 
 def enter(
@@ -122,7 +154,7 @@ def has_memory_for(
         covered = state.covered(victim, has + batch.tokens_of(victim))
         held = pool.pages_for(covered) if state.on_demand else victim.pages.reserved
         free += pool.released(victim, held)
-    if found:
+    if found and state.on_demand:
         needs -= pool.in_use(found, victim)
     if not others:
         return needs <= free

@@ -78,7 +78,7 @@ def measure(state: EngineState, batch: Batch) -> None:
     row.live = totals.computed + state.handover.positions + batch.tokens - pool.shared
     row.pages = pool.pages - pool.free
     row.cached = pool.cached
-    batch.pages = row.pages if state.on_demand else totals.touched
+    batch.pages = row.pages if state.on_demand else totals.touched - pool.shared // pool.page_size
 
 
 def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
@@ -102,8 +102,9 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     if batch.refused:
         steps = state.policy.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
-    if batch.reason is LIMITED and step < state.admissions.closed_until:
-        repeat = min(repeat, state.admissions.closed_until - step)
+    opens = max(state.admissions.closed_until, state.admissions.held_until)
+    if batch.reason is LIMITED and step < opens:
+        repeat = min(repeat, opens - step)
     if state.on_demand and repeat > 1:
         spare = state.pool.free
         if batch.reason is BLOCKED:

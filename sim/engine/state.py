@@ -56,6 +56,7 @@ class EngineState:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
         self.admissions.filled = []
+        self.admissions.let_go()
         self.leaving.reset()
         self.totals = Totals()
         self.handover.lose_all()
@@ -165,7 +166,8 @@ class EngineState:
             computed = len(found) * pool.page_size
         if not self.on_demand:
             seq.pages.reserve(needs)
-            pool.take(needs)
+            pool.take(needs - len(found))
+            self.totals.touched += len(found)
         seq.enter(serial, step, computed)
         self.totals.computed += computed
         self.totals.reach += seq.target.most

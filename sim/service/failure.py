@@ -17,7 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 
+from sim.engine.apart.batch import ApartBatch
+from sim.engine.apart.scheduler import ApartScheduler
+from sim.engine.apart.shutdown import ApartShutdown
 from sim.engine.batch import Batch
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import DEQUEUED, PREEMPTED, RELEASED, Kind
 from sim.request import Leg, Nanoseconds
@@ -38,11 +42,15 @@ class Failure:
     gone: list[tuple[Sequence, Leg]] = field(default_factory=list)
 
 
-def fail(
-    scheduler: Scheduler, now: Nanoseconds, since: Nanoseconds, in_flight: Several[Batch], fate: Kind
-) -> Failure:
+def fail(scheduler: Planner, now: Nanoseconds, since: Nanoseconds, in_flight: Several[Batch], fate: Kind) -> Failure:
     """Stop an engine at `now`; of the batches `in_flight`, steps have not ended, the first of them begun `since`."""
     failure = Failure(fate, since)
+    if isinstance(scheduler, ApartScheduler):
+        batches = [batch for batch in in_flight if isinstance(batch, ApartBatch)]
+        shutdown = ApartShutdown(scheduler, now, batches, fate)
+        shutdown.run(since)
+        failure.gone.extend(shutdown.gone)
+        return failure
     Shutdown(scheduler, now, in_flight, failure).run()
     return failure
 

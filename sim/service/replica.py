@@ -16,7 +16,6 @@ from sim.cost.forms import Curve, StepCost
 from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
 from sim.engine.planner import Planner
-from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
@@ -104,7 +103,6 @@ class Replica:
         self.flying = self.following = self.wake = None
         self.in_tail = self.must_plan = False
         self.down = True
-        assert isinstance(self.scheduler, Scheduler), "engines with passes of one kind do not fail"
         return fail(self.scheduler, now, since, in_flight, fate)
 
     def restart(self) -> None:
