@@ -1,8 +1,9 @@
 """The verdict at one point: objectives met, missed, or undecided, each at a stated confidence.
 
 A mean over runs (of the share of late requests, or of a mean latency) is compared with its limit by one-sided
-t-bounds: met if the upper bound is within it, missed if the lower bound is beyond it. If the queue of every run grows
-the point is missed; if that of some runs grows, the majority decides after the last run.
+t-bounds: met if the upper bound is within it, missed if the lower bound is beyond it. It is missed, too, once the
+runs so far have more than all runs together may have: no further run could make it met. If the queue of every run
+grows the point is missed; if that of some runs grows, the majority decides after the last run.
 """
 
 from __future__ import annotations
@@ -12,9 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy import stats
+
 from reports.statistics.intervals import Estimate, mean
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.capacity.trial import Trial
+
+FEWEST = 2
+"""Runs without which whether the queue grows is not decided."""
+GIVEN_UP = 0.05
+"""A point has no further runs once it would be met in the end with at most this probability, by its runs so far."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,32 @@ class Judged:
         assert judged is not None
         return judged.high / allowed if allowed else (math.inf if judged.high > 0 else 0.0)
 
+    def prospect(self, stages: Sequence[int], confidence: float) -> float:
+        """The probability that it is met after one of the `stages`, numbers of runs, by its mean m and deviation s.
+
+        After n runs it is met if their mean is at most limit - t s / sqrt(n). For runs 1 to k being known, the mean
+        of the others is predicted by Student's t with k - 1 degrees of freedom around m, with the deviation
+        s sqrt(1 / k + 1 / (n - k)) (Hahn and Meeker 1991, Statistical Intervals, 4.7).
+        """
+        judged, limit = (
+            (self.value, self.objective.limit) if self.late is None else (self.late, self.objective.allowed)
+        )
+        assert judged is not None
+        assert limit is not None
+        runs, middle = judged.n, judged.value
+        if self.met is not None or runs < 2 or math.isinf(middle):
+            return 1.0 if self.met is not False else 0.0
+        root = math.sqrt(runs)
+        deviation = (judged.high - middle) / float(stats.t.ppf(confidence, runs - 1)) * root
+        chances = [0.0]
+        for total in stages:
+            if total > runs:
+                reach = float(stats.t.ppf(confidence, total - 1)) * deviation / math.sqrt(total)
+                needed = (total * (limit - reach) - runs * middle) / (total - runs)
+                spread = deviation * math.sqrt(1 / runs + 1 / (total - runs))
+                chances.append(float(stats.t.cdf((needed - middle) / spread, runs - 1)) if needed >= 0 else 0.0)
+        return max(chances)
+
 
 @dataclass(frozen=True)
 class Point:
@@ -53,6 +87,8 @@ class Point:
     @property
     def stable(self) -> bool | None:
         """Whether the queue does not grow; None while undecided."""
+        if len(self.trials) < FEWEST and not self.last:
+            return None
         if self.unstable in (0, len(self.trials)):
             return not self.unstable
         return 2 * self.unstable < len(self.trials) if self.last else None
@@ -70,6 +106,10 @@ class Point:
             return "a queue that grows"
         beyond = [each for each in self.judged if not each.met]
         return max(beyond, key=lambda each: each.strain).objective.text if beyond else None
+
+    def prospect(self, stages: Sequence[int], confidence: float) -> float:
+        """The probability that every objective will be met after one of the `stages`, by the runs so far."""
+        return min((each.prospect(stages, confidence) for each in self.judged), default=1.0)
 
     @property
     def waited(self) -> dict[str, float]:
@@ -92,10 +132,8 @@ def number(summary: Mapping[str, Any], path: Sequence[str]) -> float:
     return float(here)
 
 
-def judge(
-    at: float, trials: Sequence[Trial], objectives: Sequence[Objective], confidence: float, last: bool = True
-) -> Point:
-    """The verdict of the runs at one point, each objective at this confidence."""
+def judge(at: float, trials: Sequence[Trial], objectives: Sequence[Objective], confidence: float, most: int) -> Point:
+    """The verdict of the runs at one point, of at most `most`, each objective at this confidence."""
     judged = []
     for place, objective in enumerate(objectives):
         measured = [trial.measured[place] for trial in trials]
@@ -104,8 +142,8 @@ def judge(
         compared, limit = (value, objective.limit) if late is None else (late, objective.allowed)
         assert compared is not None
         assert limit is not None
-        judged.append(Judged(objective, late, value, verdict(compared, limit)))
-    return Point(at, tuple(trials), tuple(judged), last)
+        judged.append(Judged(objective, late, value, verdict(compared, limit, most)))
+    return Point(at, tuple(trials), tuple(judged), len(trials) == most)
 
 
 def estimate(values: Sequence[float | None], confidence: float) -> Estimate | None:
@@ -114,10 +152,15 @@ def estimate(values: Sequence[float | None], confidence: float) -> Estimate | No
     return mean(known, 2 * confidence - 1) if known else None
 
 
-def verdict(found: Estimate, limit: float) -> bool | None:
-    """Whether a mean is within its limit; None if undecided."""
+def verdict(found: Estimate, limit: float, most: int) -> bool | None:
+    """Whether a mean over at most `most` runs is within its limit; None if undecided.
+
+    Shares and latencies are at least 0. So runs whose sum is above `most` limits have a mean above the limit however
+    many more there will be, and an upper bound is never below its mean: such a point would never be met.
+    """
     if math.isinf(found.value):
         return False
     if found.high <= limit:
         return True
-    return False if found.low > limit else None
+    beyond = found.n < most and found.value * found.n > limit * most
+    return False if beyond or found.low > limit else None
