@@ -12,6 +12,7 @@ from repository import ROOT
 from scipy.stats import t
 
 import slotstep
+from benchmarks import stability
 from reports.figures.capacity import capacity_figure
 from reports.figures.png import write_png
 from slotstep.cli.app import main
@@ -188,6 +189,8 @@ def test_the_fluid_limit_is_that_of_theory() -> None:
     scenario = slotstep.load(LIMIT)
     requests = load(scenario).requests
     assert fluid.rate(scenario, requests) == pytest.approx(THEORY, rel=0.1)
+    two = slotstep.parse(stability.scenario(2, 300, 0.5))
+    assert fluid.rate(two, load(two).requests) == pytest.approx(stability.LIMIT, rel=0.1)
 
 
 @pytest.mark.slow
