@@ -240,6 +240,11 @@ class Sequence:
         self.entered = step
         self.computed = computed
 
+    @property
+    def wanted(self) -> int:
+        """Positions that it could compute in a step now; it does not decode."""
+        return self.known - self.computed
+
     def compute(self, tokens: int) -> bool:
         """A step that has been planned computes `tokens` positions; whether all known ones are computed."""
         self.computed += tokens

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
+from sim.cost.full_batch import Bound, Load, Machine, bound
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
@@ -41,6 +42,27 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
         for group in pool.replicas
         for _ in range(group.count)
     ]
+
+
+def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
+    """The most that each replica could bear of such requests.
+
+    None for static batches, and for pools of prefill and decode.
+    """
+    if len(scenario.cluster.pools) > 1:
+        return None
+    found: dict[tuple[int, int], Bound] = {}
+    each_one = replicas(scenario, scenario.cluster.pools[0])
+    for each in each_one:
+        engine = each.engine
+        if engine.batching == "static":
+            return None
+        slots, apart = engine.max_active or engine.slots, engine.apart is not None
+        machine = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
+        key = (id(engine), id(each.cost))
+        if key not in found:
+            found[key] = bound(costs.cost(each), machine, load)
+    return [found[id(each.engine), id(each.cost)] for each in each_one]
 
 
 def check(scenario: Scenario) -> None:

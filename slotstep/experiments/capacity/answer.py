@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from sim.cost.forms import StepCost
 from slotstep.experiments.capacity.finder import Finder, Standing
 from slotstep.experiments.capacity.judge import Point
 from slotstep.experiments.capacity.question import Question, Variant, check, variants
-from slotstep.experiments.capacity.spread import Spread
+from slotstep.experiments.capacity.spread import SlowEnd, Spread
 from slotstep.experiments.capacity.workers import Workers
 from slotstep.experiments.replications import drawn
 from slotstep.runs import uncertainty
+from traces.errors import BadInput
 
+ABOVE = 1.2
+"""A search under another step cost begins at this multiple of the rate that is expected to be its answer."""
 IN_BATCH = ("tpot_s", "itl_s")
 """Latencies that start in the batch and do not include queueing."""
+STEP_TIME = "step time"
+"""What limits the rate where requests hardly wait and steps of full batches last too long."""
 NEGLIGIBLE = 0.01
 """Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
 
@@ -27,6 +33,7 @@ class Answer:
     beyond  the first point that does not, None if there is none
     curve   all points evaluated, in order
     spread  the answers under draws of the step cost, None without draws
+    slow    the answer at the slow end of the step cost's interval, None with draws
     """
 
     variant: Variant
@@ -35,6 +42,16 @@ class Answer:
     curve: tuple[Point, ...]
     price: float | None
     spread: Spread | None = None
+    slow: SlowEnd | None = None
+
+    @property
+    def missed(self) -> float | None:
+        """The value nearest to the knee, of those beyond it, at which an objective is missed with confidence."""
+        if self.knee is None or self.beyond is None:
+            return None
+        knee, up = self.knee.at, self.beyond.at > self.knee.at
+        missed = [point.at for point in self.curve if point.met is False and (point.at > knee) is up]
+        return min(missed, key=lambda at: abs(at - knee), default=None)
 
     @property
     def binding(self) -> str | None:
@@ -53,7 +70,7 @@ class Answer:
             requests = sum(trial.summary["requests"]["injected"] for trial in self.beyond.trials)
             hardly = waiting / requests < NEGLIGIBLE * (missed.objective.limit or 0.0)
             if missed.objective.latency in IN_BATCH or hardly or not shares:
-                return "the length of a step"
+                return STEP_TIME
         return max(shares, key=lambda name: shares[name]) if shares else None
 
     def cost(self, point: Point) -> float | None:
@@ -81,31 +98,40 @@ def find(
     workers = Workers(question.jobs)
 
     def answer(variant: Variant) -> Answer:
-        def report(standing: Standing) -> None:
-            progress(variant, standing)
+        def finder(cost: StepCost | None = None) -> Finder:
+            return Finder(variant, question, stretches, workers, lambda standing: progress(variant, standing), cost)
 
-        finder = Finder(variant, question, stretches, workers, report)
-        bracket = finder.bracket()
+        own = finder()
+        bracket = own.bracket()
         if question.find != "replicas" and bracket.good is not None:
-            finder.look_around(bracket.good)
-        knee = None if bracket.good is None else finder.point(bracket.good)
-        beyond = None if bracket.bad is None else finder.point(bracket.bad)
-        spread = spread_of(variant, knee, question, stretches, workers, report) if question.uncertainty else None
-        return Answer(variant, knee, beyond, finder.curve(), question.price, spread)
+            own.look_around(bracket.good)
+        knee = None if bracket.good is None else own.point(bracket.good)
+        beyond = None if bracket.bad is None else own.point(bracket.bad)
+        found = Answer(variant, knee, beyond, own.curve(), question.price)
+        if question.uncertainty:
+            return replace(found, spread=spread_of(found, question.uncertainty, finder))
+        return replace(found, slow=slow_end_of(found, finder))
 
     return workers.each(answer, variants(question)), stretches
 
 
-def spread_of(
-    variant: Variant,
-    knee: Point | None,
-    question: Question,
-    stretches: str | None,
-    workers: Workers,
-    progress: Callable[[Standing], None],
-) -> Spread:
-    """The answers to the same question under draws of the step cost; searches for a rate start from the knee."""
-    start = None if knee is None else knee.at
-    costs = uncertainty.drawn(variant.scenario, question.uncertainty)
-    finders = [Finder(variant, question, stretches, workers, progress, cost) for cost in costs]
-    return Spread(tuple(each.bracket(start).good for each in finders), uncertainty.of(variant.scenario).source)
+def spread_of(answer: Answer, draws: int, finder: Callable[[StepCost], Finder]) -> Spread:
+    """The answers to the same question under draws of the step cost."""
+    above = None if answer.knee is None else ABOVE * answer.knee.at
+    costs = uncertainty.drawn(answer.variant.scenario, draws)
+    found = tuple(finder(cost).bracket(above).good for cost in costs)
+    return Spread(found, uncertainty.of(answer.variant.scenario).source)
+
+
+def slow_end_of(answer: Answer, finder: Callable[[StepCost], Finder]) -> SlowEnd:
+    """The answer to the same question at the slow end of the step cost's interval."""
+    try:
+        stated = uncertainty.of(answer.variant.scenario)
+    except BadInput as error:
+        return SlowEnd(unknown=str(error).rpartition(": ")[2].partition("; expected")[0])
+    cost = uncertainty.slow(answer.variant.scenario)
+    at = None
+    if answer.knee is not None:
+        above = ABOVE * answer.knee.at / max(cost.decode, cost.prompts) ** 0.5
+        at = finder(cost).bracket(above).good
+    return SlowEnd(at, cost.decode, cost.prompts, stated.source)

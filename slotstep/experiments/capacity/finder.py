@@ -64,20 +64,24 @@ class Finder:
 
     # ------------------------------------------------------------------ the search
 
-    def bracket(self, start: float | None = None) -> search.Bracket:
-        """The knee, and the first value beyond it; `start` is a rate near the knee, None if none is known."""
+    def bracket(self, above: float | None = None) -> search.Bracket:
+        """The knee, and the first value beyond it; `above` is a rate thought to be above it, None if none is known.
+
+        Raises BadInput for a rate of requests that all arrive at once.
+        """
         if self.question.find == "replicas":
             return search.fewest(self.good, self.question.most_replicas)
-        return search.largest(self.good, start or self.first_value(), self.question.tolerance)
+        start = search.estimate(self.promising, above or self.fluid_limit())
+        return search.largest(self.good, start, self.question.tolerance)
 
-    def first_value(self) -> float:
-        """The rate at which the search for the knee begins. Raises BadInput if all requests arrive at once."""
+    def fluid_limit(self) -> float:
+        """The rate that the engines bear in the fluid limit. Raises BadInput if all requests arrive at once."""
         scenario = self.variant.scenario
         requests = load(scenario, read_once).requests
         if requests[-1].arrival == requests[0].arrival:
             with scenario.blamed("workload: "):
                 raise ValueError("its requests all come at once; expected a rate to vary")
-        return search.estimate(self.promising, fluid.rate(scenario, requests, self.cost))
+        return fluid.rate(scenario, requests, self.cost)
 
     def promising(self, values: Sequence[float]) -> list[bool]:
         """Whether the first run at each of these values misses at most a part of what is allowed."""

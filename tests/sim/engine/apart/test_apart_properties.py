@@ -14,7 +14,9 @@ from policies.registry import build
 from sim.accounting.frames import requests_frame, steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Roofline, StepCost, Unit
+from sim.engine.apart import admission
 from sim.engine.apart.admission import OutOfMemoryError
+from sim.engine.apart.budget import PrefillBudget
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.memory.eviction import RANKS
@@ -250,3 +252,19 @@ def test_no_tenant_ever_finds_what_another_has_left(scenario):
     event(f"found: {found > 0}")
     assert pool.claimed * scenario.page_size >= found
     pool.check()
+
+
+@given(scenarios())
+def test_what_is_reserved_is_never_more_than_the_bound_that_is_tried_first(scenario):
+    compared = []
+
+    class Watched(PrefillBudget):
+        def leaves_more_than(self, tokens):
+            compared.append(self.reserved <= self.most)
+            return super().leaves_more_than(tokens)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(admission, "PrefillBudget", Watched)
+        ran(scenario)
+    event(f"compared: {bool(compared)}")
+    assert all(compared)
