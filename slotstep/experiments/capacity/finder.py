@@ -25,7 +25,7 @@ from slotstep.runs.resolution import resolved, with_transforms
 from slotstep.runs.workload import load
 
 AROUND = (0.5, 0.8, 1.15)
-"""Points that the curve has in any case, relative to the knee; each with RUNS_AROUND runs."""
+"""Points that the curve has in any case, relative to the knee: below it with RUNS_AROUND runs."""
 RUNS_AROUND = 2
 NEAR = 0.06
 """Relative distance below which a point of the curve stands for another."""
@@ -115,7 +115,8 @@ class Finder:
         """Have runs at values around the knee, where the curve has none near by."""
         wanted = [knee * factor for factor in AROUND]
         missing = [near for near in wanted if all(abs(at / near - 1) > NEAR for at in self.shown())]
-        self.run(missing, RUNS_AROUND)
+        self.run([at for at in missing if at < knee], RUNS_AROUND)
+        self.run([at for at in missing if at > knee], self.stages[0])
 
     # ------------------------------------------------------------------ the values
 

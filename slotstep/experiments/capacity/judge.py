@@ -1,9 +1,8 @@
 """The verdict at one point: objectives met, missed, or undecided, each at a stated confidence.
 
 A mean over runs (of the share of late requests, or of a mean latency) is compared with its limit by one-sided
-t-bounds: met if the upper bound is within it, missed if the lower bound is beyond it. It is missed, too, once the
-runs so far have more than all runs together may have: no further run could make it met. If the queue of every run
-grows the point is missed; if that of some runs grows, the majority decides after the last run.
+t-bounds: met if the upper bound is within it, missed if the lower bound is beyond it. If the queue of every run grows
+the point is missed; if that of some runs grows, the majority decides after the last run.
 """
 
 from __future__ import annotations
@@ -48,7 +47,8 @@ class Judged:
 
         After n runs it is met if their mean is at most limit - t s / sqrt(n). For runs 1 to k being known, the mean
         of the others is predicted by Student's t with k - 1 degrees of freedom around m, with the deviation
-        s sqrt(1 / k + 1 / (n - k)) (Hahn and Meeker 1991, Statistical Intervals, 4.7).
+        s sqrt(1 / k + 1 / (n - k)) (Hahn and Meeker 1991, Statistical Intervals, 4.7). It is 0 once the sum of the
+        runs is above n limits: shares and latencies are at least 0, and an upper bound is not below its mean.
         """
         judged, limit = (
             (self.value, self.objective.limit) if self.late is None else (self.late, self.objective.allowed)
@@ -56,8 +56,10 @@ class Judged:
         assert judged is not None
         assert limit is not None
         runs, middle = judged.n, judged.value
-        if self.met is not None or runs < 2 or math.isinf(middle):
-            return 1.0 if self.met is not False else 0.0
+        if self.met is False or runs * middle > max(stages) * limit:
+            return 0.0
+        if self.met or runs < FEWEST:
+            return 1.0
         root = math.sqrt(runs)
         deviation = (judged.high - middle) / float(stats.t.ppf(confidence, runs - 1)) * root
         chances = [0.0]
@@ -142,7 +144,7 @@ def judge(at: float, trials: Sequence[Trial], objectives: Sequence[Objective], c
         compared, limit = (value, objective.limit) if late is None else (late, objective.allowed)
         assert compared is not None
         assert limit is not None
-        judged.append(Judged(objective, late, value, verdict(compared, limit, most)))
+        judged.append(Judged(objective, late, value, verdict(compared, limit)))
     return Point(at, tuple(trials), tuple(judged), len(trials) == most)
 
 
@@ -152,15 +154,10 @@ def estimate(values: Sequence[float | None], confidence: float) -> Estimate | No
     return mean(known, 2 * confidence - 1) if known else None
 
 
-def verdict(found: Estimate, limit: float, most: int) -> bool | None:
-    """Whether a mean over at most `most` runs is within its limit; None if undecided.
-
-    Shares and latencies are at least 0. So runs whose sum is above `most` limits have a mean above the limit however
-    many more there will be, and an upper bound is never below its mean: such a point would never be met.
-    """
+def verdict(found: Estimate, limit: float) -> bool | None:
+    """Whether a mean is within its limit; None if undecided."""
     if math.isinf(found.value):
         return False
     if found.high <= limit:
         return True
-    beyond = found.n < most and found.value * found.n > limit * most
-    return False if beyond or found.low > limit else None
+    return False if found.low > limit else None

@@ -141,8 +141,9 @@ def test_an_objective_is_met_or_missed_only_when_luck_cannot_explain_it() -> Non
 
 def test_runs_that_are_late_more_than_all_may_be_end_a_point() -> None:
     # 17% of one run are more than 1% of 16 runs: no other 15 could make up for it.
-    assert judge(1, trials(0.17), [P99], 0.95, 16).met is False
-    assert judge(1, trials(0.15), [P99], 0.95, 16).met is None
+    hopeless, open_ = (judge(1, trials(share), [P99], 0.95, 16) for share in (0.17, 0.15))
+    assert (hopeless.met, hopeless.prospect([4, 8, 16], 0.95)) == (None, 0)
+    assert (open_.met, open_.prospect([4, 8, 16], 0.95)) == (None, 1)
 
 
 def test_a_point_is_given_up_when_more_runs_would_hardly_make_it_met() -> None:
