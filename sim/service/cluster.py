@@ -16,6 +16,7 @@ from sim.request import Request
 from sim.sequence import Sequence
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop, Send, set_limits
+from sim.service.core import run as core
 from sim.service.replica import Clock, Replica
 
 
@@ -94,6 +95,8 @@ def simulate_cluster(
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)
     engines = list(replicas)
+    if macro and len(engines) == 1 and core.simulated(clients, *engines[0], progress, bounds):
+        return [engines[0][0].log]
     loads = None if isinstance(router, First) else [Load() for _ in engines]
     running = [
         Replica(env, scheduler, cost, macro, on_end(clients, loads[number] if loads else None), number)

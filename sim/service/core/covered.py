@@ -1,0 +1,63 @@
+"""Which engines and clients the compiled core simulates; all others run on the Python kernel, with the same log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sim.cost.forms import StepCost
+from sim.engine.planner import Planner
+from sim.engine.scheduler import Scheduler
+from sim.memory.pool import PagePool
+from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Order, Policy, Reserve
+from sim.policy.fixed_rank import FixedRank
+from sim.request import ENDLESS, Request
+from sim.service.clients import Clients, Distant, OpenLoop
+from sim.service.core import costs
+
+
+def engine(scheduler: Planner, cost: StepCost) -> bool:
+    """Whether the core simulates this engine, which is empty, at this cost.
+
+    Steps that mix prompts and decodes; without prefix cache, late eviction, contiguous memory, swapping and
+    displacement. Types are compared exactly: what is derived from a covered class may differ.
+    """
+    if type(scheduler) is not Scheduler or type(scheduler.pool) is not PagePool:
+        return False
+    config, pool = scheduler.config, scheduler.pool
+    return (
+        not (config.evict_late or config.harvest_late or config.contiguous or config.swap or config.preempt_for_slot)
+        and policy(scheduler.policy)
+        and costs.covered(cost)
+        and not (scheduler.busy or scheduler.log.requests or scheduler.state.decoders.step)
+        and pool.free == pool.pages
+        and pool.pages * pool.page_size * config.slots < costs.EXACT
+    )
+
+
+def policy(given: Policy) -> bool:
+    """Whether the core keeps the queue, admits and preempts as this policy."""
+    admission, victim = type(given.admission), type(given.victim)
+    return (
+        rank(given) is not None
+        and not (given.order.listeners or given.order.preempts)
+        and admission in (Optimistic, Reserve)
+        and victim in (LastAdmitted, LeastUrgent)
+    )
+
+
+def rank(given: Policy) -> FixedRank | None:
+    """The order as a number for each request, if its own class says so; a class derived from that may differ."""
+    method: Callable[[Order], FixedRank | None] | None = vars(type(given.order)).get("fixed_rank")
+    return None if method is None else method(given.order)
+
+
+def open_loop(clients: Clients) -> OpenLoop | None:
+    """The requests, where each is sent at its own time whatever happens; None for other clients."""
+    if type(clients) is Distant:
+        clients = clients.clients
+    return clients if type(clients) is OpenLoop else None
+
+
+def requests(given: list[Request]) -> bool:
+    """Whether no client gives up and no request times out at a certain time."""
+    return not any(patience is not ENDLESS and patience.timed for patience in (request.patience for request in given))

@@ -1,0 +1,150 @@
+"""Runs an engine on the compiled core, where it is covered (`sim.service.core.covered`)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from sim.cost.forms import StepCost
+from sim.engine.planner import Planner
+from sim.engine.scheduler import Scheduler
+from sim.log.events import EventLog
+from sim.policy.base import LeastUrgent, Optimistic
+from sim.policy.fixed_rank import FixedRank
+from sim.request import Request
+from sim.service.bounds import Bounds
+from sim.service.clients import Clients
+from sim.service.core import binding, costs, covered
+from sim.service.core.arrivals import COMPLAINTS, Columns, together
+
+PLANS = 1024
+"""Plans between two looks at what has been done."""
+ORDERS = {"arrival": binding.BY_ARRIVAL, "rank": binding.BY_RANK, "urgency": binding.BY_URGENCY}
+
+
+def simulated(
+    clients: Clients, scheduler: Planner, cost: StepCost, progress: Callable[[int], None] | None, bounds: Bounds
+) -> bool:
+    """Run one engine to the end of the last request, into its log; False if the Python kernel is to do that.
+
+    It is to where the core is not built, where it does not cover the engine, the clients or a request, and where the
+    run is to be stopped or to fail. Then nothing has changed.
+    """
+    library = binding.library()
+    loop = covered.open_loop(clients)
+    if library is None or loop is None or not isinstance(scheduler, Scheduler) or not covered.engine(scheduler, cost):
+        return False
+    engine = Engine(library, scheduler, cost)
+    try:
+        ended = engine.run(loop.requests, Columns(scheduler, engine.rank, clients.delay), progress, bounds)
+    finally:
+        engine.close()
+    if ended:
+        engine.hand_over(scheduler.log)
+    else:
+        loop.requests = chain(engine.log.requests, loop.requests)
+    return ended
+
+
+class Engine:
+    """One engine in the compiled core, and the log that it writes."""
+
+    def __init__(self, library: ctypes.CDLL, scheduler: Scheduler, cost: StepCost) -> None:
+        log, rank = scheduler.log, covered.rank(scheduler.policy)
+        assert rank is not None, "the order is not covered"
+        self.library = library
+        self.rank = rank
+        self.cost = costs.CompiledCost(cost)
+        self.config = config(scheduler, rank)
+        self.log = EventLog(log.slots, log.pages, log.page_size, log.on_demand, log.depth)
+        self.core = library.core_new(self.config, self.cost.cost)
+
+    def run(
+        self,
+        requests: Iterator[Request],
+        columns: Columns,
+        progress: Callable[[int], None] | None,
+        bounds: Bounds,
+    ) -> bool:
+        """Run to the end of the last request; whether it came to that, within the bounds."""
+        if self.core is None:
+            return False
+        for chunk, last in together(requests, self.log.requests):
+            if not covered.requests(chunk):
+                return False
+            try:
+                arrivals, _kept = columns.of(chunk, last)
+            except OverflowError:
+                return False
+            self.library.core_feed(self.core, arrivals)
+            found = binding.PAUSED
+            while found == binding.PAUSED:
+                found = self.library.core_run(self.core, PLANS)
+                if found == binding.GIVEN_UP or not self.read_log(bounds):
+                    return False
+                if progress is not None:
+                    progress(self.log.ended)
+        return True
+
+    def read_log(self, bounds: Bounds) -> bool:
+        """Move what the core has logged into the log; whether it is within the bounds."""
+        found, log = self.library.core_log(self.core).contents, self.log
+        log.events += found.events.read()
+        log.stays += found.stays.read()
+        log.stints += found.stints.read()
+        log.chunks += found.chunks.read()
+        log.ran.runs += found.runs.read()
+        log.ran.durations.frombytes(found.durations.read())
+        log.ran.growth.frombytes(found.growth.read())
+        log.ended = found.ended
+        self.library.core_empty_log(self.core)
+        return (bounds.steps is None or found.steps <= bounds.steps) and (
+            bounds.batches is None or found.batches <= bounds.batches
+        )
+
+    def hand_over(self, log: EventLog) -> None:
+        """Have another log of the same engine, which is empty, hold what this one holds."""
+        numbers = (ctypes.c_int64 * len(COMPLAINTS))()
+        count = self.library.core_reasons(self.core, numbers)
+        log.reasons = [COMPLAINTS[number] for number in numbers[:count]]
+        log.requests, log.ended, log.ran = self.log.requests, self.log.ended, self.log.ran
+        log.events, log.stays, log.stints, log.chunks = (
+            self.log.events,
+            self.log.stays,
+            self.log.stints,
+            self.log.chunks,
+        )
+
+    def close(self) -> None:
+        """Free the memory of the core."""
+        self.library.core_free(self.core)
+
+
+def config(scheduler: Scheduler, rank: FixedRank) -> binding.Config:
+    """The engine, its pool and its policy for the core."""
+    given, pool, policy = scheduler.config, scheduler.pool, scheduler.policy
+    queue_limit = costs.EXACT if given.queue_limit is None else given.queue_limit
+    numbers = {
+        "slots": given.slots,
+        "token_budget": given.token_budget,
+        "most_active": given.most_active,
+        "admit_every": given.admit_every,
+        "chunk_limit": given.chunk_limit,
+        "queue_limit": queue_limit,
+    }
+    return binding.Config(
+        **{name: min(number, costs.EXACT) for name, number in numbers.items()},
+        chunked=given.chunked,
+        depth=given.depth,
+        chunk_limit_adapts=given.chunk_limit_adapts,
+        pages=pool.pages,
+        page_size=pool.page_size,
+        reserves=policy.admission.reserves,
+        whole=isinstance(policy.admission, Optimistic) and policy.admission.whole,
+        spare=policy.admission.spare(pool, 0, 0),
+        order=ORDERS[rank.by],
+        appends=policy.order.appends,
+        least_urgent=isinstance(policy.victim, LeastUrgent),
+        per_generated=rank.per_generated,
+    )
