@@ -8,6 +8,7 @@ the token before.
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +32,24 @@ class RequestRecords:
     Arrays are int64 of shape (requests,) unless said otherwise; times in ns, NEVER (-1) where there is none.
 
     time, kind, request, value  the columns of all events, of shape (events,)
+    of_kind                     the places of the events of each kind that was asked for
     """
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
         self.time, self.kind, self.request, self.value = log.event_table().T
+        self.kind = np.ascontiguousarray(self.kind)
+        self.of_kind: dict[Kind, Integers] = {}
+
+    def places(self, kind: Kind) -> Integers:
+        """The places of all events of a kind, in order."""
+        if kind not in self.of_kind:
+            self.of_kind[kind] = np.flatnonzero(self.kind == kind)
+        return self.of_kind[kind]
 
     def when(self, kind: Kind, first: bool = False) -> Integers:
         """When `kind` happened to each request: the last time, or the first."""
-        chosen = np.flatnonzero(self.kind == kind)
+        chosen = self.places(kind)
         if first:
             chosen = chosen[::-1]
         times = np.full(len(self.log.requests), NEVER)
@@ -48,14 +58,24 @@ class RequestRecords:
 
     def count(self, kind: Kind) -> Integers:
         """How often `kind` happened to each request."""
-        return np.bincount(self.request[self.kind == kind], minlength=len(self.log.requests))
+        return np.bincount(self.request[self.places(kind)], minlength=len(self.log.requests))
 
     def values(self, kind: Kind, default: int) -> Integers:
         """The value of the last event of a kind of each request, `default` where there is none."""
-        chosen = self.kind == kind
+        chosen = self.places(kind)
         values = np.full(len(self.log.requests), default)
         values[self.request[chosen]] = self.value[chosen]
         return values
+
+    def queued_by(self, instants: Integers) -> Integers:
+        """How many requests had been queued, less those dequeued, by each of the instants, which do not fall."""
+        instants = np.ascontiguousarray(instants)
+        queued, dequeued = (
+            np.bincount(np.searchsorted(instants, self.time[self.places(kind)]), minlength=len(instants) + 1)
+            for kind in (Kind.QUEUED, Kind.DEQUEUED)
+        )
+        found: Integers = np.cumsum(queued - dequeued)[:-1]
+        return found
 
     @cached_property
     def queued(self) -> Integers:
@@ -65,7 +85,7 @@ class RequestRecords:
     @cached_property
     def wanted(self) -> Integers:
         """Arrival: when the client wanted to send the request."""
-        return np.array([request.arrival for request in self.log.requests], np.int64)
+        return np.fromiter(map(attrgetter("arrival"), self.log.requests), np.int64, len(self.log.requests))
 
     @cached_property
     def client_wait(self) -> Integers:
@@ -92,7 +112,8 @@ class RequestRecords:
         """Completion, rejection, time-out, cancellation, or departure to another engine."""
         ended = self.finished
         for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED):
-            ended = np.maximum(ended, self.when(kind))
+            if len(self.places(kind)):
+                ended = np.maximum(ended, self.when(kind))
         return ended
 
     @cached_property
@@ -106,11 +127,9 @@ class RequestRecords:
         status = np.full(len(self.log.requests), WAITING)
         status[self.count(Kind.ADMITTED) > self.preemptions] = RUNNING
         status[self.finished != NEVER] = FINISHED
-        status[self.count(Kind.REJECTED) > 0] = REJECTED
-        status[self.count(Kind.TIMED_OUT) > 0] = TIMED_OUT
-        status[self.count(Kind.CANCELLED) > 0] = CANCELLED
-        status[self.count(Kind.MOVED) > 0] = MOVED
-        status[self.count(Kind.INTERRUPTED) > 0] = INTERRUPTED
+        kinds = (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED)
+        for kind, name in zip(kinds, (REJECTED, TIMED_OUT, CANCELLED, MOVED, INTERRUPTED), strict=True):
+            status[self.request[self.places(kind)]] = name
         return status
 
     @property
@@ -126,7 +145,15 @@ class RequestRecords:
     @property
     def reasons(self) -> list[str]:
         """Why each request was rejected, empty if it was not."""
+        if not len(self.places(Kind.REJECTED)):
+            return [""] * len(self.log.requests)
         return [self.log.reasons[reason] if reason != NEVER else "" for reason in self.rejection]
+
+    @cached_property
+    def run_of_step(self) -> Integers:
+        """The run that each step belongs to: shape (steps,)."""
+        steps = self.log.run_table()["steps"]
+        return np.repeat(np.arange(len(steps)), steps)
 
     @cached_property
     def step_ends(self) -> Integers:
@@ -134,7 +161,7 @@ class RequestRecords:
         runs, durations = self.log.run_table(), self.log.step_durations()
         total = np.cumsum(durations)
         first = np.cumsum(runs["steps"]) - runs["steps"]
-        ends: Integers = total + np.repeat(runs["start"] - (total - durations)[first], runs["steps"])
+        ends: Integers = total + (runs["start"] - (total - durations)[first])[self.run_of_step]
         return ends
 
     @cached_property
