@@ -15,7 +15,7 @@ from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED,
 from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 
 class EngineState:
@@ -128,13 +128,13 @@ class EngineState:
             elif self.running.get(serial) is seq:
                 self.pool.keep(seq, positions // self.pool.page_size)
 
-    def unwritten(self, seq: Sequence) -> list[Page]:
-        """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
-        table = seq.pages.table
-        if seq.decoding or not table:
-            return []
+    def unwritten(self, seq: Sequence) -> int:
+        """How many cached pages of a sequence only the step being planned fills; 0 if it decodes."""
+        kept = self.pool.kept(seq)
+        if seq.decoding or not kept:
+            return 0
         in_flight = seq.last_step >= self.log.steps
-        return table[min(seq.computed, seq.known - in_flight) // self.pool.page_size :]
+        return max(0, kept - min(seq.computed, seq.known - in_flight) // self.pool.page_size)
 
     # ------------------------------------------------------------------ slots
 

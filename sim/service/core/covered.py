@@ -60,4 +60,5 @@ def open_loop(clients: Clients) -> OpenLoop | None:
 
 def requests(given: list[Request]) -> bool:
     """Whether no client gives up and no request times out at a certain time."""
-    return not any(patience is not ENDLESS and patience.timed for patience in (request.patience for request in given))
+    limits = {request.patience for request in given if request.patience is not ENDLESS}
+    return all(each.cancel_after is each.queue_timeout is each.timeout is None for each in limits)

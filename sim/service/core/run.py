@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from sim.cost.forms import StepCost
-from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog
 from sim.policy.base import LeastUrgent, Optimistic
@@ -17,23 +16,26 @@ from sim.service.bounds import Bounds
 from sim.service.clients import Clients
 from sim.service.core import binding, costs, covered
 from sim.service.core.arrivals import COMPLAINTS, Columns, together
+from sim.service.pools import Pool
+from sim.service.routing import First
 
 PLANS = 1024
 """Plans between two looks at what has been done."""
 ORDERS = {"arrival": binding.BY_ARRIVAL, "rank": binding.BY_RANK, "urgency": binding.BY_URGENCY}
 
 
-def simulated(
-    clients: Clients, scheduler: Planner, cost: StepCost, progress: Callable[[int], None] | None, bounds: Bounds
-) -> bool:
-    """Run one engine to the end of the last request, into its log; False if the Python kernel is to do that.
+def simulated(clients: Clients, pool: Pool, progress: Callable[[int], None] | None, bounds: Bounds) -> bool:
+    """Run the one engine of a pool to the end of the last request, into its log; False if Python is to do that.
 
     It is to where the core is not built, where it does not cover the engine, the clients or a request, and where the
     run is to be stopped or to fail. Then nothing has changed.
     """
     library = binding.library()
     loop = covered.open_loop(clients)
-    if library is None or loop is None or not isinstance(scheduler, Scheduler) or not covered.engine(scheduler, cost):
+    if library is None or loop is None or len(pool.replicas) > 1 or not isinstance(pool.router, First):
+        return False
+    ((scheduler, cost),) = pool.replicas
+    if not isinstance(scheduler, Scheduler) or not covered.engine(scheduler, cost):
         return False
     engine = Engine(library, scheduler, cost)
     try:

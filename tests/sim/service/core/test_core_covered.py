@@ -20,6 +20,7 @@ from sim.service.bounds import NONE, Bounds, Stopped
 from sim.service.clients import ClosedLoop, OpenLoop, Window
 from sim.service.cluster import simulate
 from sim.service.core import arrivals, binding, run
+from sim.service.pools import Pool
 
 pytestmark = pytest.mark.skipif(binding.library() is None, reason="the compiled core is not built")
 
@@ -40,7 +41,7 @@ PLAIN = CoreScenario(
 def taken(scenario=PLAIN, clients=None, scheduler=None, bounds=NONE):
     """Whether the core runs the scenario."""
     clients = clients or scenario.clients()
-    return run.simulated(clients, scheduler or scenario.scheduler(), scenario.cost, None, bounds)
+    return run.simulated(clients, Pool([(scheduler or scenario.scheduler(), scenario.cost)]), None, bounds)
 
 
 def test_a_plain_engine_is():

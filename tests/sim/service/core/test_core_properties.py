@@ -10,6 +10,7 @@ from sim.log.events import Kind
 from sim.service.bounds import NONE
 from sim.service.cluster import simulate
 from sim.service.core import binding, run
+from sim.service.pools import Pool
 
 pytestmark = pytest.mark.skipif(binding.library() is None, reason="the compiled core is not built")
 
@@ -19,7 +20,7 @@ TABLES = ("event_table", "stay_table", "stint_rows", "chunk_table", "maximal_run
 def on_the_core(scenario):
     """The log of the compiled core; fails if it does not cover the scenario."""
     scheduler = scenario.scheduler()
-    assert run.simulated(scenario.clients(), scheduler, scenario.cost, None, NONE), "not run on the core"
+    assert run.simulated(scenario.clients(), Pool([(scheduler, scenario.cost)]), None, NONE), "not run on the core"
     return scheduler.log
 
 
