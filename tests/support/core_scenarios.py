@@ -14,6 +14,7 @@ from sim.cost.surface import Surface
 from sim.cost.table import Lines, Table
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
 from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Policy, Reserve
 from sim.request import ENDLESS, Patience, Request
@@ -22,7 +23,7 @@ from sim.service.clients import Distant, OpenLoop
 
 @dataclass
 class CoreScenario:
-    """An engine with its requests, which may be `delay` ns on their way."""
+    """An engine with its requests, which may be `delay` ns on their way; with or without a prefix cache."""
 
     requests: list[Request]
     pages: int
@@ -33,11 +34,13 @@ class CoreScenario:
     victim: object
     config: EngineConfig
     cost: StepCost
-    delay: int
+    delay: int = 0
+    cached: bool = False
 
     def scheduler(self):
         policy = Policy(build(self.policy, self.options, seed=3), self.admission, self.victim)
-        return Scheduler(policy, PagePool(self.pages, self.page_size), self.config)
+        pool = (ExtentPool if self.cached else PagePool)(self.pages, self.page_size)
+        return Scheduler(policy, pool, self.config)
 
     def clients(self):
         loop = OpenLoop(self.requests)
@@ -139,15 +142,17 @@ def core_scenarios(draw):
         max_model_len=draw(st.sampled_from([None, None, None, 40, 200])),
     )
     policy, options = draw(st.sampled_from(ORDERS))
+    admission = draw(st.sampled_from(ADMISSIONS))
     return CoreScenario(
         requests=asked,
         pages=max(1, longest + draw(st.sampled_from([-1, 0, 0, 0, 1, 2, longest // 2, longest, 5 * longest, 10**6]))),
         page_size=size,
         policy=policy,
         options=options,
-        admission=draw(st.sampled_from(ADMISSIONS)),
+        admission=admission,
         victim=draw(st.sampled_from([LastAdmitted(), LastAdmitted(), LeastUrgent()])),
         config=config,
         cost=draw(st.sampled_from(COSTS)),
         delay=draw(st.sampled_from([0, 0, 0, 11])),
+        cached=not admission.reserves and draw(st.booleans()),
     )

@@ -35,8 +35,9 @@ class Table(ctypes.Structure):
 class Log(ctypes.Structure):
     """What was logged since the log was emptied, and how much in all."""
 
-    TABLES = ("events", "stays", "stints", "chunks", "runs", "durations", "growth")
-    _fields_ = (*((name, Table) for name in TABLES), *((name, c_int64) for name in ("steps", "batches", "ended")))
+    TABLES = ("events", "stays", "stints", "chunks", "runs", "durations", "growth", "rests")
+    COUNTS = ("steps", "batches", "ended", "queried", "requeried", "evictions")
+    _fields_ = (*((name, Table) for name in TABLES), *((name, c_int64) for name in COUNTS))
 
 
 class Knots(ctypes.Structure):
@@ -81,7 +82,10 @@ class Config(ctypes.Structure):
         *("slots", "token_budget", "chunked", "depth", "most_active", "admit_every", "chunk_limit"),
         *("chunk_limit_adapts", "queue_limit"),
     )
-    POLICY = ("pages", "page_size", "reserves", "whole", "spare", "order", "appends", "least_urgent")
+    POLICY = (
+        *("pages", "page_size", "remembers", "reserves", "whole", "spare", "order", "appends"),
+        *("least_urgent",),
+    )
     _fields_ = (*((name, c_int64) for name in (*ENGINE, *POLICY)), ("per_generated", c_double))
 
 
@@ -99,9 +103,12 @@ class Arrivals(ctypes.Structure):
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled core; None where it has not been built."""
-    if not LIBRARY.exists():
-        return None
-    found = ctypes.CDLL(str(LIBRARY))
+    return load(LIBRARY) if LIBRARY.exists() else None
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """A compiled core from its file."""
+    found = ctypes.CDLL(str(path))
     for name, result, arguments in (
         ("core_new", c_void_p, (POINTER(Config), POINTER(Cost))),
         ("core_free", None, (c_void_p,)),

@@ -14,17 +14,15 @@ FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-ffp-contract=off")
 """Without contraction: a fused multiply-add rounds once where Python rounds twice."""
 
 
-def build(library: Path = LIBRARY, compiler: str | None = None) -> Path:
-    """Compile the core into `library`; returns it.
-
-    compiler  by default that of the environment variable CC, or else cc
+def build(library: Path = LIBRARY, source: Path = SOURCE) -> Path:
+    """Compile the core into `library`, by the compiler of the environment variable CC, or else cc; returns it.
 
     Raises OSError where there is no such compiler, and CalledProcessError where it fails.
     """
-    compiler = compiler or os.environ.get("CC", "cc")
+    compiler = os.environ.get("CC", "cc")
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         made = Path(scratch, library.name)
-        subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(made), "-lm"], check=True, capture_output=True)
+        subprocess.run([compiler, *FLAGS, str(source), "-o", str(made), "-lm"], check=True, capture_output=True)
         return made.replace(library)
 
 

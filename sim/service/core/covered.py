@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sim.cost.forms import StepCost
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
 from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Order, Policy, Reserve
 from sim.policy.fixed_rank import FixedRank
@@ -18,10 +19,10 @@ from sim.service.core import costs
 def engine(scheduler: Planner, cost: StepCost) -> bool:
     """Whether the core simulates this engine, which is empty, at this cost.
 
-    Steps that mix prompts and decodes; without prefix cache, late eviction, contiguous memory, swapping and
-    displacement. Types are compared exactly: what is derived from a covered class may differ.
+    Steps that mix prompts and decodes, without late eviction, contiguous memory, swapping and displacement. Types are
+    compared exactly: what is derived from a covered class may differ.
     """
-    if type(scheduler) is not Scheduler or type(scheduler.pool) is not PagePool:
+    if type(scheduler) is not Scheduler or not memory(scheduler.pool):
         return False
     config, pool = scheduler.config, scheduler.pool
     return (
@@ -29,9 +30,14 @@ def engine(scheduler: Planner, cost: StepCost) -> bool:
         and policy(scheduler.policy)
         and costs.covered(cost)
         and not (scheduler.busy or scheduler.log.requests or scheduler.state.decoders.step)
-        and pool.free == pool.pages
         and pool.pages * pool.page_size * config.slots < costs.EXACT
     )
+
+
+def memory(pool: PagePool) -> bool:
+    """Whether the core counts the pages of this pool, which is empty."""
+    empty = pool.free == pool.pages and not pool.cached
+    return empty and type(pool) in (PagePool, ExtentPool)
 
 
 def policy(given: Policy) -> bool:
@@ -58,7 +64,9 @@ def open_loop(clients: Clients) -> OpenLoop | None:
     return clients if type(clients) is OpenLoop else None
 
 
-def requests(given: list[Request]) -> bool:
-    """Whether no client gives up and no request times out at a certain time."""
+def requests(given: list[Request], pool: PagePool) -> bool:
+    """Whether no client gives up, and no request times out, at a certain time; no content is known to a cache."""
+    if pool.remembers and any(request.tokens is not None or request.blocks for request in given):
+        return False
     limits = {request.patience for request in given if request.patience is not ENDLESS}
     return all(each.cancel_after is each.queue_timeout is each.timeout is None for each in limits)

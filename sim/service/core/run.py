@@ -40,12 +40,12 @@ def simulated(clients: Clients, pool: Pool, progress: Callable[[int], None] | No
     engine = Engine(library, scheduler, cost)
     try:
         ended = engine.run(loop.requests, Columns(scheduler, engine.rank, clients.delay), progress, bounds)
+        if ended:
+            engine.hand_over(scheduler.log)
+        else:
+            loop.requests = chain(engine.log.requests, loop.requests)
     finally:
         engine.close()
-    if ended:
-        engine.hand_over(scheduler.log)
-    else:
-        loop.requests = chain(engine.log.requests, loop.requests)
     return ended
 
 
@@ -73,7 +73,7 @@ class Engine:
         if self.core is None:
             return False
         for chunk, last in together(requests, self.log.requests):
-            if not covered.requests(chunk):
+            if not covered.requests(chunk, columns.pool):
                 return False
             try:
                 arrivals, _kept = columns.of(chunk, last)
@@ -99,6 +99,7 @@ class Engine:
         log.ran.runs += found.runs.read()
         log.ran.durations.frombytes(found.durations.read())
         log.ran.growth.frombytes(found.growth.read())
+        log.rests += found.rests.read()
         log.ended = found.ended
         self.library.core_empty_log(self.core)
         return (bounds.steps is None or found.steps <= bounds.steps) and (
@@ -107,16 +108,16 @@ class Engine:
 
     def hand_over(self, log: EventLog) -> None:
         """Have another log of the same engine, which is empty, hold what this one holds."""
+        if log.cache is not None:
+            found = self.library.core_log(self.core).contents
+            log.cache.queried, log.cache.requeried = found.queried, found.requeried
+            log.cache.evictions = found.evictions
         numbers = (ctypes.c_int64 * len(COMPLAINTS))()
         count = self.library.core_reasons(self.core, numbers)
         log.reasons = [COMPLAINTS[number] for number in numbers[:count]]
         log.requests, log.ended, log.ran = self.log.requests, self.log.ended, self.log.ran
-        log.events, log.stays, log.stints, log.chunks = (
-            self.log.events,
-            self.log.stays,
-            self.log.stints,
-            self.log.chunks,
-        )
+        log.events, log.stays, log.stints = self.log.events, self.log.stays, self.log.stints
+        log.chunks, log.rests = self.log.chunks, self.log.rests
 
     def close(self) -> None:
         """Free the memory of the core."""
@@ -142,6 +143,7 @@ def config(scheduler: Scheduler, rank: FixedRank) -> binding.Config:
         chunk_limit_adapts=given.chunk_limit_adapts,
         pages=pool.pages,
         page_size=pool.page_size,
+        remembers=pool.remembers,
         reserves=policy.admission.reserves,
         whole=isinstance(policy.admission, Optimistic) and policy.admission.whole,
         spare=policy.admission.spare(pool, 0, 0),

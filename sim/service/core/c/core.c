@@ -8,6 +8,7 @@
 #include "cost.h"
 #include "decoding.h"
 #include "queue.h"
+#include "extents.h"
 #include "state.h"
 #include "progress.h"
 #include "scheduler.h"
@@ -20,8 +21,8 @@ Core *core_new(const Config *config, const Cost *cost) {
     core->config = *config;
     core->cost = *cost;
     core->free = config->pages;
-    core->unused = core->latest = NONE;
-    core->running = core->catching_up = core->queue = (List){NONE, NONE, 0};
+    core->unused = core->unused_extent = core->latest = NONE;
+    core->running = core->catching_up = core->queue = core->idle = (List){NONE, NONE, 0};
     core->smallest = core->wake = NO_LIMIT;
     core->pages_needed = calloc((size_t)config->page_size, sizeof(i64));
     return core;
@@ -31,8 +32,8 @@ Core *core_new(const Config *config, const Cost *cost) {
 void core_free(Core *core) {
     if (!core) return;
     Log *log = &core->log;
-    Table *tables[] = {&log->events, &log->stays,     &log->stints,    &log->chunks,  &log->runs,
-                       &log->durations, &log->growth, &core->finished, &core->snapshot};
+    Table *tables[] = {&log->events,    &log->stays,  &log->stints, &log->chunks,    &log->runs,
+                       &log->durations, &log->growth, &log->rests,  &core->finished, &core->snapshot};
     for (size_t n = 0; n < sizeof tables / sizeof *tables; n++) free(tables[n]->cells);
     for (int n = 0; n < 3; n++) {
         free(core->batches[n].work.cells);
@@ -41,6 +42,7 @@ void core_free(Core *core) {
         free(core->batches[n].pieces.cells);
     }
     free(core->seqs);
+    free(core->extents);
     free(core->ranked.entries);
     free(core->finishing.entries);
     free(core->bases.entries);
@@ -68,7 +70,7 @@ Log *core_log(Core *core) { return &core->log; }
 void core_empty_log(Core *core) {
     Log *log = &core->log;
     log->events.count = log->stays.count = log->stints.count = log->chunks.count = 0;
-    log->runs.count = log->durations.count = log->growth.count = 0;
+    log->runs.count = log->durations.count = log->growth.count = log->rests.count = 0;
 }
 
 /* The reasons of rejections by their numbers, in order of first appearance; returns how many. */

@@ -78,7 +78,7 @@ static void record(Core *core, Batch *batch, i64 steps) {
     i64 run[RUN_COLUMNS] = {
         batch->planned, batch->start,   steps,           batch->decode,  batch->prefill, batch->recomputed,
         batch->held,    batch->no_budget, batch->waiting, batch->reason,  batch->tokens,  batch->redone,
-        0,              batch->row_context, batch->live,  batch->pages,   batch->row_pages, 0,
+        0,              batch->row_context, batch->live,  batch->pages,   batch->row_pages, batch->cached,
     };
     append(core, &log->runs, run, RUN_COLUMNS);
     append(core, &log->durations, batch->durations + batch->first, steps);

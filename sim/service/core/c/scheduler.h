@@ -27,9 +27,16 @@ static i64 withdraw(Core *core, Batch *batch, i64 s) {
     return tokens;
 }
 
+/* PagePool.withdraw of EngineState.unwritten */
+static void withdraw_unwritten(Core *core, i64 s) {
+    Sequence *seq = &core->seqs[s];
+    if (!seq->decoding) seq->own = least(seq->own, written(core, seq, seq->computed) / core->config.page_size);
+}
+
 /* preemption.preempt, with Sequence.lose */
 static void preempt(Core *core, i64 s, Batch *batch) {
     i64 tokens = withdraw(core, batch, s);
+    withdraw_unwritten(core, s);
     if (core->seqs[s].decoding) stop_decoding(core, s);
     leave(core, s, core->seqs[s].computed + tokens);
     Sequence *seq = &core->seqs[s];
@@ -130,17 +137,16 @@ static int has_memory_for(const Core *core, i64 s, i64 computed) {
 /* admission.enter, with admit; returns the obstacle, NONE if it was admitted */
 static i64 enter(Core *core, i64 s, Batch *batch, i64 limit) {
     const Config *config = &core->config;
-    i64 wanted = least(core->seqs[s].known, limit), tokens = least(wanted, batch->budget);
+    i64 found = batch->found = find(core, s), start = found * config->page_size;
+    i64 wanted = least(core->seqs[s].known - start, limit), tokens = least(wanted, batch->budget);
     if (!tokens || (tokens < wanted && wanted <= config->token_budget && !config->chunked)) return NO_BUDGET;
-    if (!has_memory_for(core, s, tokens)) {
-        batch->refused = 1;
-        return smallest_need(core) <= core->free ? BLOCKED : NO_MEMORY;
-    }
+    if (!has_memory_for(core, s, start + tokens)) return smallest_need(core) <= core->free ? BLOCKED : NO_MEMORY;
+    batch->found = 0;
     if (core->seqs[s].last_step >= core->log.steps) give_up(core);
     i64 pages = pop(core, s);
-    enter_slot(core, s, core->admitted++, pages);
+    enter_slot(core, s, core->admitted++, found, pages);
     core->closed_until = core->step + config->admit_every;
-    event(core, batch->planned, ADMITTED, core->seqs[s].index, 0);
+    event(core, batch->planned, ADMITTED, core->seqs[s].index, start);
     give(core, batch, s, tokens);
     return NONE;
 }
@@ -205,6 +211,7 @@ static void measure(Core *core, Batch *batch) {
     batch->waiting = core->queue.count;
     batch->live = core->computed + batch->tokens;
     batch->row_pages = core->config.pages - core->free;
+    batch->cached = core->cached;
     batch->pages = core->config.reserves ? core->touched : batch->row_pages;
 }
 
@@ -216,6 +223,7 @@ static void look_ahead(Core *core, Batch *batch) {
         repeat = least(repeat, core->closed_until - core->step);
     if (!core->config.reserves && repeat > 1) {
         i64 spare = core->free - (batch->reason == BLOCKED ? smallest_need(core) : 0);
+        if (batch->found) spare = least(spare, takes_until_lost(core, head(core), batch->found));
         repeat = 1 + steps_within(core, spare, repeat - 1);
     }
     for (i64 j = 1; j < repeat; j++) batch->growth[j] = pages_ahead(core, j);
@@ -257,7 +265,10 @@ static void schedule(Core *core, Batch *batch) {
     if (!serve_all(core, batch)) continue_in_order(core, batch);
     if (core->queue.count && !batch->preempted) batch->reason = admit_waiting(core, batch);
     measure(core, batch);
-    if (!batch->tokens) return;
+    if (!batch->tokens) {
+        if (core->config.remembers) append(core, &core->log.rests, (i64[]){core->now, core->cached}, 2);
+        return;
+    }
     look_ahead(core, batch);
     advance(core, batch);
 }

@@ -43,12 +43,13 @@ static i64 new_sequence(Core *core, i64 row) {
     seq->wanted = given->wanted[row];
     seq->id_place = given->id_place[row];
     seq->rank = given->rank[row];
-    seq->serial = seq->entered = seq->last_step = seq->served_by = NONE;
+    seq->serial = seq->entered = seq->last_step = seq->served_by = seq->extent = NONE;
     return s;
 }
 
 /* Nothing refers to the sequence any more, but for stale entries of heaps. */
 static void forget(Core *core, i64 s) {
+    if (core->seqs[s].extent != NONE) core->extents[core->seqs[s].extent].seq = NONE;
     core->seqs[s].after[PLACE] = core->unused;
     core->seqs[s].serial = core->seqs[s].pushed = NONE;
     core->seqs[s].decoding = core->seqs[s].waiting = 0;

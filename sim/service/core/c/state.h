@@ -33,12 +33,13 @@ static i64 growth(const Core *core, i64 s, i64 tokens) {
 
 /* EngineState.fill */
 static void fill(Core *core, i64 pages) {
-    if (!core->config.reserves) {
-        core->free -= pages;
-        if (core->free < 0) give_up(core);
-    } else {
-        core->touched += pages;
-    }
+    if (core->config.reserves) core->touched += pages;
+    else take(core, pages);
+}
+
+/* EngineState.keep_pages: the positions of a sequence whose tokens are known to the step being planned */
+static i64 written(const Core *core, const Sequence *seq, i64 filled) {
+    return least(filled, seq->known - (seq->last_step >= core->log.steps));
 }
 
 /* EngineState.give */
@@ -47,19 +48,22 @@ static void give(Core *core, Batch *batch, i64 s, i64 tokens) {
     fill(core, pages_for(core, start + tokens) - pages_for(core, start));
     append(core, &batch->work, (i64[]){s, start, tokens}, 3);
     batch->budget -= tokens;
+    keep(core, s, written(core, &core->seqs[s], start + tokens) / core->config.page_size);
 }
 
-/* EngineState.enter */
-static void enter_slot(Core *core, i64 s, i64 serial, i64 pages) {
+/* EngineState.enter, with CacheUse.look_up */
+static void enter_slot(Core *core, i64 s, i64 serial, i64 found, i64 pages) {
     Sequence *seq = &core->seqs[s];
+    *(seq->serial >= 0 ? &core->log.requeried : &core->log.queried) += seq->known;
+    if (found) claim(core, s, found);
     if (core->config.reserves) {
         seq->reserved = pages;
-        core->free -= pages;
-        if (core->free < 0) give_up(core);
+        take(core, pages);
     }
     seq->serial = serial;
     seq->entered = core->step;
-    seq->computed = 0;
+    seq->computed = found * core->config.page_size;
+    core->computed += seq->computed;
     seq->running = seq->catching_up = 1;
     link_in(core, &core->running, PLACE, s, 0);
     link_in(core, &core->catching_up, CATCHING_UP, s, 0);
@@ -77,7 +81,7 @@ static void leave(Core *core, i64 s, i64 held) {
     Sequence *seq = &core->seqs[s];
     i64 pages = pages_for(core, held);
     if (core->config.reserves) core->touched -= pages;
-    core->free += core->config.reserves ? seq->reserved : pages;
+    give_back(core, s, core->config.reserves ? seq->reserved : pages);
     if (seq->entered < core->step) append(core, &core->log.stays, (i64[]){seq->index, seq->entered, core->step}, 3);
     core->computed -= seq->computed;
     core->over -= seq->over;
@@ -102,6 +106,7 @@ static void close_stint(Core *core, i64 s) {
     const Sequence *seq = &core->seqs[s];
     if (seq->last_step >= seq->joined)
         append(core, &core->log.stints, (i64[]){seq->index, seq->joined, seq->last_step + 1}, 3);
+    keep(core, s, seq->computed / core->config.page_size);
 }
 
 /* EngineState.stop_decoding */

@@ -23,8 +23,8 @@ typedef struct {
 
 /* The log of sim.log.events, since the last time it was emptied; `steps` and `ended` count from the beginning. */
 typedef struct {
-    Table events, stays, stints, chunks, runs, durations, growth;
-    i64 steps, batches, ended;
+    Table events, stays, stints, chunks, runs, durations, growth, rests;
+    i64 steps, batches, ended, queried, requeried, evictions;
 } Log;
 
 /* sim.cost.knots.Knots, laid out for the whole numbers up to `last`. */
@@ -62,7 +62,7 @@ enum { BY_ARRIVAL, BY_RANK, BY_URGENCY };
 /* The engine: sim.engine.config.EngineConfig, the pool, the order, the admission rule and the victim. */
 typedef struct {
     i64 slots, token_budget, chunked, depth, most_active, admit_every, chunk_limit, chunk_limit_adapts, queue_limit;
-    i64 pages, page_size, reserves, whole, spare;
+    i64 pages, page_size, remembers, reserves, whole, spare;
     i64 order, appends, least_urgent;
     double per_generated;
 } Config;
@@ -80,6 +80,7 @@ enum { PLACE, CATCHING_UP, LISTS };
 typedef struct {
     i64 index, prompt, goal, most, priority, wanted, id_place;
     i64 serial, entered, known, computed, joined, last_step, peak, reserved, needs, pushed, served, served_by;
+    i64 own, extent;
     double rank;
     i64 before[LISTS], after[LISTS];
     char decoding, over, cut_short, running, waiting, catching_up;
@@ -88,6 +89,11 @@ typedef struct {
 typedef struct {
     i64 first, last, count;
 } List;
+
+/* sim.memory.extents.Extent, in a list of those that no sequence holds; `seq` finds it, NONE if it has left. */
+typedef struct {
+    i64 seq, pages, before, after;
+} Extent;
 
 /* An entry of a heap: by key[0..2], then by number; `check` tells whether it is still valid. */
 typedef struct {
@@ -103,10 +109,10 @@ typedef struct {
 /* sim.engine.batch.Batch with its shape and its row; `work` holds (sequence, start, tokens), `yields` (sequence,
    step before), `ends` (sequence, admission number), `pieces` (start, tokens). */
 typedef struct {
-    i64 number, planned, budget, tokens, reason, preempted, refused, in_order;
+    i64 number, planned, budget, tokens, reason, preempted, found, in_order;
     Table work, yields, ends, pieces;
     i64 decodes, context, longest, chunks, chunk_tokens, double_work, pages, largest;
-    i64 start, steps, done, decode, prefill, recomputed, held, no_budget, waiting, redone, row_context, live, row_pages;
+    i64 start, steps, done, decode, prefill, recomputed, held, no_budget, waiting, redone, row_context, live, row_pages, cached;
     i64 growth[LONGEST_RUN], growing, durations[LONGEST_RUN], first, lasting;
 } Batch;
 
@@ -128,6 +134,9 @@ typedef struct {
     i64 pushes, *alike, alike_room, smallest;
     Table finished, snapshot;
     i64 free, over, computed, touched;
+    Extent *extents;
+    i64 extent_room, extent_count, unused_extent, cached;
+    List idle;
     i64 admitted, closed_until;
 
     i64 step, count, context, latest, *pages_needed;

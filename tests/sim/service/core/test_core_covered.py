@@ -34,7 +34,6 @@ PLAIN = CoreScenario(
     victim=LastAdmitted(),
     config=EngineConfig(slots=2, token_budget=64),
     cost=Unit(1),
-    delay=0,
 )
 
 
@@ -94,6 +93,13 @@ def test_costs_admissions_and_memories_that_are_not():
     assert not taken(replace(PLAIN, cost=Dearer(base=3)))
     assert not taken(replace(PLAIN, admission=Peak()))
     assert not taken(scheduler=Scheduler(Policy(build("fcfs", {}, 0)), PrefixPool(100, 16), PLAIN.config))
+
+
+def test_prompts_of_which_a_cache_knows_the_content_are_not():
+    asked = [replace(job("a", 3, prompt=4), tokens=(1, 2, 3, 4))]
+    assert taken(replace(PLAIN, cached=True))
+    assert taken(replace(PLAIN, requests=asked))
+    assert not taken(replace(PLAIN, requests=asked, cached=True))
 
 
 def test_clients_that_wait_or_give_up_are_not():

@@ -37,6 +37,7 @@ def test_the_core_writes_the_log_of_the_python_kernel(scenario):
     compiled, python = on_the_core(scenario), in_python(scenario)
     kinds = set(python.event_table()[:, 1].tolist())
     event(f"depth {scenario.config.depth}, {scenario.policy}, {type(scenario.admission).__name__}")
+    event(f"cache: {scenario.cached}, hits: {python.cache is not None and bool(summary(python)['tokens']['cached'])}")
     event(f"{type(scenario.cost).__name__}, preempts: {Kind.PREEMPTED in kinds}, rejects: {Kind.REJECTED in kinds}")
     assert compiled.events == python.events
     assert compiled.chunks == python.chunks
@@ -47,6 +48,7 @@ def test_the_core_writes_the_log_of_the_python_kernel(scenario):
     assert compiled.ran.durations == python.ran.durations
     assert compiled.ran.growth == python.ran.growth
     assert (compiled.reasons, compiled.ended) == (python.reasons, python.ended)
+    assert (compiled.rests, compiled.cache) == (python.rests, python.cache)
     assert compiled.requests == python.requests
     assert compiled.sha256() == python.sha256()
     assert summary(compiled, {"ttft": 500}) == summary(python, {"ttft": 500})
