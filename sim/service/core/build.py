@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import tempfile
 from pathlib import Path
@@ -19,10 +20,10 @@ def build(library: Path = LIBRARY, source: Path = SOURCE) -> Path:
 
     Raises OSError where there is no such compiler, and CalledProcessError where it fails.
     """
-    compiler = os.environ.get("CC", "cc")
+    compiler = shlex.split(os.environ.get("CC", "cc"))
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         made = Path(scratch, library.name)
-        subprocess.run([compiler, *FLAGS, str(source), "-o", str(made), "-lm"], check=True, capture_output=True)
+        subprocess.run([*compiler, *FLAGS, str(source), "-o", str(made), "-lm"], check=True, capture_output=True)
         return made.replace(library)
 
 
