@@ -18,7 +18,7 @@ class FixedRank:
 
     by             "arrival": as they come, a preempted sequence in front of all; "rank": the smallest first, ties by
                    arrival; "urgency": as `sim.policy.base.urgency`
-    rank           of a request that has generated nothing, by "rank"
+    rank           of a request that has generated nothing, whenever it arrives, by "rank"
     per_generated  what each generated token adds to the rank when a preempted sequence returns
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 
 from hypothesis import strategies as st
 
@@ -18,12 +19,15 @@ from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
 from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Policy, Reserve
 from sim.request import ENDLESS, Patience, Request
-from sim.service.clients import Distant, OpenLoop
+from sim.service.clients import ClosedLoop, Distant, OpenLoop, Window
 
 
 @dataclass
 class CoreScenario:
-    """An engine with its requests, which may be `delay` ns on their way; with or without a prefix cache."""
+    """An engine, with or without a prefix cache, and its requests, which may be `delay` ns on their way.
+
+    window  as many requests in flight at most; think: each client of a closed loop waits so long between two
+    """
 
     requests: list[Request]
     pages: int
@@ -36,6 +40,8 @@ class CoreScenario:
     cost: StepCost
     delay: int = 0
     cached: bool = False
+    window: int | None = None
+    think: int | None = None
 
     def scheduler(self):
         policy = Policy(build(self.policy, self.options, seed=3), self.admission, self.victim)
@@ -43,8 +49,13 @@ class CoreScenario:
         return Scheduler(policy, pool, self.config)
 
     def clients(self):
-        loop = OpenLoop(self.requests)
-        return Distant(loop, self.delay) if self.delay else loop
+        if self.think is not None:
+            near = ClosedLoop(self.requests, self.window or 1, repeat(self.think))
+        elif self.window:
+            near = Window(self.requests, self.window)
+        else:
+            near = OpenLoop(self.requests)
+        return Distant(near, self.delay) if self.delay else near
 
 
 SURFACE = Surface((1, 4), (0.0, 30.0, 90.0), ((2.0, 3.0, 9.0), (4.0, 12.0, 20.0)))
@@ -154,5 +165,7 @@ def core_scenarios(draw):
         config=config,
         cost=draw(st.sampled_from(COSTS)),
         delay=draw(st.sampled_from([0, 0, 0, 11])),
+        window=draw(st.sampled_from([None, None, None, 1, 2, 5])),
+        think=draw(st.sampled_from([None, None, None, 0, 9, 400])),
         cached=not admission.reserves and draw(st.booleans()),
     )

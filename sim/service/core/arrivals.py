@@ -32,12 +32,14 @@ COMPLAINTS = {
 Integers = NDArray[np.int64]
 
 
-def together(requests: Iterator[Request], taken: list[Request]) -> Iterator[tuple[list[Request], bool]]:
-    """(at least AT_ONCE requests, but for the last; whether these are the last), all of one arrival together.
+def together(
+    requests: Iterator[Request], taken: list[Request], at_once: int = AT_ONCE
+) -> Iterator[tuple[list[Request], bool]]:
+    """(at least so many requests, but for the last; whether these are the last), all of one arrival together.
 
     taken  gets every request that is read
     """
-    chunk = list(islice(requests, AT_ONCE))
+    chunk = list(islice(requests, at_once))
     taken += chunk
     for request in requests:
         taken.append(request)
@@ -45,19 +47,22 @@ def together(requests: Iterator[Request], taken: list[Request]) -> Iterator[tupl
             chunk.append(request)
             continue
         yield chunk, False
-        more = list(islice(requests, AT_ONCE - 1))
+        more = list(islice(requests, at_once - 1))
         taken += more
         chunk = [request, *more]
     yield chunk, True
 
 
 class Columns:
-    """Makes columns of requests for one engine; `delay` ns after its arrival a request enters the queue."""
+    """Makes columns of requests for one engine.
 
-    def __init__(self, scheduler: Scheduler, rank: FixedRank, delay: Nanoseconds) -> None:
+    delay  ns from the arrival of a request to when it enters the queue, in an open loop
+    """
+
+    def __init__(self, scheduler: Scheduler, rank: FixedRank) -> None:
         self.config = scheduler.config
         self.pool = scheduler.pool
-        self.delay = delay
+        self.delay: Nanoseconds = 0
         self.rank = rank
         self.urgent = rank.by == "urgency" or isinstance(scheduler.policy.victim, LeastUrgent)
 

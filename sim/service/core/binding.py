@@ -14,6 +14,7 @@ ENDED, MORE_ARRIVALS, PAUSED, GIVEN_UP = range(4)
 UNIT, AFFINE, ROOFLINE, TABLE = range(4)
 NOWHERE, STRAIGHT, BENT = range(3)
 BY_ARRIVAL, BY_RANK, BY_URGENCY = range(3)
+OPEN_LOOP, WINDOW, CLOSED_LOOP = range(3)
 LATEST = 2**62
 """Nothing later is simulated, in ns."""
 
@@ -84,7 +85,7 @@ class Config(ctypes.Structure):
     )
     POLICY = (
         *("pages", "page_size", "remembers", "reserves", "whole", "spare", "order", "appends"),
-        *("least_urgent",),
+        *("least_urgent", "clients", "at_once", "think", "delay"),
     )
     _fields_ = (*((name, c_int64) for name in (*ENGINE, *POLICY)), ("per_generated", c_double))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
+from operator import length_hint
 
 from sim.cost.forms import StepCost
 from sim.engine.planner import Planner
@@ -11,8 +13,8 @@ from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
 from sim.policy.base import LastAdmitted, LeastUrgent, Optimistic, Order, Policy, Reserve
 from sim.policy.fixed_rank import FixedRank
-from sim.request import ENDLESS, Request
-from sim.service.clients import Clients, Distant, OpenLoop
+from sim.request import ENDLESS, Nanoseconds, Request
+from sim.service.clients import Clients, ClosedLoop, Distant, OpenLoop, Window
 from sim.service.core import costs
 
 
@@ -57,11 +59,20 @@ def rank(given: Policy) -> FixedRank | None:
     return None if method is None else method(given.order)
 
 
-def open_loop(clients: Clients) -> OpenLoop | None:
-    """The requests, where each is sent at its own time whatever happens; None for other clients."""
-    if type(clients) is Distant:
-        clients = clients.clients
-    return clients if type(clients) is OpenLoop else None
+def senders(clients: Clients) -> OpenLoop | ClosedLoop | None:
+    """The clients without their delay, if the core sends as they do: on schedule, by a window, in a closed loop."""
+    inner = clients.clients if type(clients) is Distant else clients
+    if clients.delay >= costs.EXACT:
+        return None
+    if type(inner) is ClosedLoop:
+        return inner if isinstance(inner.think, repeat) and think(inner) < costs.EXACT else None
+    return inner if isinstance(inner, OpenLoop) and type(inner) in (OpenLoop, Window) else None
+
+
+def think(clients: ClosedLoop) -> Nanoseconds:
+    """The thinking time, where it is always the same; EXACT where it is not, or ends."""
+    endless = length_hint(clients.think, -1) < 0
+    return next(clients.think) if endless else costs.EXACT
 
 
 def requests(given: list[Request], pool: PagePool) -> bool:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
+
+import numpy as np
 
 from sim.cost.forms import StepCost
 from sim.engine.scheduler import Scheduler
-from sim.log.events import EventLog
+from sim.log.events import EventLog, Kind
 from sim.policy.base import LeastUrgent, Optimistic
 from sim.policy.fixed_rank import FixedRank
-from sim.request import Request
+from sim.request import Nanoseconds, Request
 from sim.service.bounds import Bounds
-from sim.service.clients import Clients
+from sim.service.clients import Clients, ClosedLoop, OpenLoop, Window
 from sim.service.core import binding, costs, covered
-from sim.service.core.arrivals import COMPLAINTS, Columns, together
+from sim.service.core.arrivals import AT_ONCE, COMPLAINTS, Columns, together
 from sim.service.pools import Pool
 from sim.service.routing import First
 
@@ -31,19 +35,20 @@ def simulated(clients: Clients, pool: Pool, progress: Callable[[int], None] | No
     run is to be stopped or to fail. Then nothing has changed.
     """
     library = binding.library()
-    loop = covered.open_loop(clients)
-    if library is None or loop is None or len(pool.replicas) > 1 or not isinstance(pool.router, First):
+    senders = covered.senders(clients)
+    if library is None or senders is None or len(pool.replicas) > 1 or not isinstance(pool.router, First):
         return False
     ((scheduler, cost),) = pool.replicas
     if not isinstance(scheduler, Scheduler) or not covered.engine(scheduler, cost):
         return False
     engine = Engine(library, scheduler, cost)
+    engine.take_clients(senders, clients.delay)
     try:
-        ended = engine.run(loop.requests, Columns(scheduler, engine.rank, clients.delay), progress, bounds)
+        ended = engine.run(senders.requests, progress, bounds)
         if ended:
             engine.hand_over(scheduler.log)
         else:
-            loop.requests = chain(engine.log.requests, loop.requests)
+            senders.requests = chain(engine.log.requests, senders.requests)
     finally:
         engine.close()
     return ended
@@ -60,23 +65,32 @@ class Engine:
         self.cost = costs.CompiledCost(cost)
         self.config = config(scheduler, rank)
         self.log = EventLog(log.slots, log.pages, log.page_size, log.on_demand, log.depth)
-        self.core = library.core_new(self.config, self.cost.cost)
+        self.columns = Columns(scheduler, rank)
+        self.core: int | None = None
 
-    def run(
-        self,
-        requests: Iterator[Request],
-        columns: Columns,
-        progress: Callable[[int], None] | None,
-        bounds: Bounds,
-    ) -> bool:
+    def take_clients(self, senders: OpenLoop | ClosedLoop, delay: Nanoseconds) -> None:
+        """Have these clients send the requests, which are `delay` ns on their way."""
+        config = self.config
+        config.delay = delay
+        if isinstance(senders, ClosedLoop):
+            config.clients, config.at_once = binding.CLOSED_LOOP, min(senders.clients, costs.EXACT)
+            config.think = covered.think(senders)
+        elif isinstance(senders, Window):
+            config.clients, config.at_once = binding.WINDOW, min(senders.size, costs.EXACT)
+        else:
+            self.columns.delay = delay
+
+    def run(self, requests: Iterator[Request], progress: Callable[[int], None] | None, bounds: Bounds) -> bool:
         """Run to the end of the last request; whether it came to that, within the bounds."""
+        self.core = self.library.core_new(self.config, self.cost.cost)
         if self.core is None:
             return False
-        for chunk, last in together(requests, self.log.requests):
-            if not covered.requests(chunk, columns.pool):
+        at_once = AT_ONCE if self.config.clients == binding.OPEN_LOOP else sys.maxsize
+        for chunk, last in together(requests, self.log.requests, at_once):
+            if not covered.requests(chunk, self.columns.pool):
                 return False
             try:
-                arrivals, _kept = columns.of(chunk, last)
+                arrivals, _kept = self.columns.of(chunk, last)
             except OverflowError:
                 return False
             self.library.core_feed(self.core, arrivals)
@@ -108,6 +122,8 @@ class Engine:
 
     def hand_over(self, log: EventLog) -> None:
         """Have another log of the same engine, which is empty, hold what this one holds."""
+        if self.config.clients == binding.CLOSED_LOOP:
+            self.log.requests = list(map(sent_at, self.log.requests, self.sent()))
         if log.cache is not None:
             found = self.library.core_log(self.core).contents
             log.cache.queried, log.cache.requeried = found.queried, found.requeried
@@ -119,9 +135,21 @@ class Engine:
         log.events, log.stays, log.stints = self.log.events, self.log.stays, self.log.stints
         log.chunks, log.rests = self.log.chunks, self.log.rests
 
+    def sent(self) -> list[Nanoseconds]:
+        """When each request was sent, in order."""
+        events = self.log.event_table()
+        arrived = np.isin(events[:, 1], (Kind.QUEUED, Kind.REJECTED))
+        times: list[Nanoseconds] = (events[arrived, 0] - self.config.delay).tolist()
+        return times
+
     def close(self) -> None:
         """Free the memory of the core."""
         self.library.core_free(self.core)
+
+
+def sent_at(request: Request, now: Nanoseconds) -> Request:
+    """A request of a closed loop, which arrives when it is sent."""
+    return replace(request, arrival=now)
 
 
 def config(scheduler: Scheduler, rank: FixedRank) -> binding.Config:

@@ -10,6 +10,7 @@
 #include "queue.h"
 #include "extents.h"
 #include "state.h"
+#include "clients.h"
 #include "progress.h"
 #include "scheduler.h"
 #include "replica.h"
@@ -33,7 +34,8 @@ void core_free(Core *core) {
     if (!core) return;
     Log *log = &core->log;
     Table *tables[] = {&log->events,    &log->stays,  &log->stints, &log->chunks,    &log->runs,
-                       &log->durations, &log->growth, &log->rests,  &core->finished, &core->snapshot};
+                       &log->durations, &log->growth, &log->rests,  &core->finished,
+                       &core->snapshot, &core->again.rows, &core->on_way.rows};
     for (size_t n = 0; n < sizeof tables / sizeof *tables; n++) free(tables[n]->cells);
     for (int n = 0; n < 3; n++) {
         free(core->batches[n].work.cells);
@@ -51,15 +53,17 @@ void core_free(Core *core) {
     free(core);
 }
 
-/* The next requests; the arrays must stay until core_run asks for more. */
+/* The next requests; the arrays must stay until core_run asks for more. Only an open loop may ask. */
 void core_feed(Core *core, const Arrivals *arrivals) {
     core->arrivals = *arrivals;
-    core->next = 0;
+    core->next = core->due = 0;
 }
 
 /* Run for some plans: ENDED, MORE_ARRIVALS, PAUSED, or GIVEN_UP: the Python kernel is to run instead. */
 i64 core_run(Core *core, i64 plans) {
     if (!core->pages_needed || setjmp(core->give_up)) return GIVEN_UP;
+    if (core->config.clients == CLOSED_LOOP && !core->sent && !core->again.rows.count) /* ClosedLoop.begin */
+        for (i64 n = 0; n < least(core->config.at_once, core->arrivals.count); n++) send_again(core, 0);
     return run(core, plans);
 }
 

@@ -96,6 +96,7 @@ static void record(Core *core, Batch *batch, i64 steps) {
 /* progress.finish */
 static void finish(Core *core, i64 s, i64 now) {
     log_end(core, s, now);
+    client_ended(core);
     if (core->seqs[s].running) append(core, &core->finished, &s, 1);
     else dequeue(core, s, now);
 }

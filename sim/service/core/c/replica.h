@@ -49,9 +49,16 @@ static Batch *unused_batch(Core *core) {
     return batch;
 }
 
-/* Replica.plan */
-static void plan(Core *core) {
-    core->must_plan = 0;
+/* Replica.settle, but for the plan: whether it is made now; else it is made after every other event of this instant */
+static int settle(Core *core) {
+    if (core->planning) return 0;
+    core->planning = least(core->wake, next_arrival(core)) <= core->now;
+    return !core->planning;
+}
+
+/* Replica.plan, once */
+static void plan_once(Core *core) {
+    core->planning = core->must_plan = 0;
     Batch *batch = unused_batch(core);
     do schedule(core, batch);
     while (batch->preempted && !batch->tokens && !core->flying);
@@ -63,6 +70,12 @@ static void plan(Core *core) {
     } else {
         begin(core, batch);
     }
+}
+
+/* Replica.plan, and at depth 2 the next one, which is due at once */
+static void plan(Core *core) {
+    do plan_once(core);
+    while (core->must_plan && settle(core));
 }
 
 /* Replica.run_to_plan */
@@ -97,6 +110,7 @@ static void wake_up(Core *core) {
     core->wakes_to = ASLEEP;
     if (to == END_TAIL) end_tail(core);
     else run_to_plan(core, core->flying);
+    if (core->must_plan && settle(core)) plan(core);
 }
 
 /* Intake.may_enter */
@@ -117,28 +131,66 @@ static void reject(Core *core, i64 complaint) {
     core->log.ended++;
 }
 
-/* Intake.submit */
-static void submit(Core *core, i64 row) {
+/* Intake.submit; whether the request was taken */
+static int submit(Core *core, i64 row) {
     i64 complaint = core->arrivals.complaint[row];
     core->sent++;
     core->unsettled = 0;
     if (!complaint && core->queue.count >= core->config.queue_limit) complaint = QUEUE_IS_FULL;
     if (complaint) {
         reject(core, complaint);
-        return;
+        return 0;
     }
     i64 s = new_sequence(core, row);
     event(core, core->now, QUEUED, core->seqs[s].index, 0);
     int nobody_waits = !core->queue.count;
     push(core, s, needs(core, s), 0);
     core->unsettled = may_enter(core, core->seqs[s].needs, nobody_waits);
+    return 1;
 }
 
-/* OpenLoop.arrive, Replica.submit and replan_if_unsettled */
-static void arrive(Core *core) {
-    submit(core, core->next++);
+/* Replica.submit and replan_if_unsettled */
+static int deliver(Core *core, i64 row) {
+    int taken = submit(core, row);
     if (!core->flying) core->must_plan = 1;
     if (core->unsettled && core->flying && !core->must_plan) plan_at_boundary(core);
+    if (core->must_plan && settle(core)) plan(core);
+    return taken;
+}
+
+/* Clients.send, Distant.dispatch */
+static void send(Core *core) {
+    const Config *config = &core->config;
+    i64 row = core->next++;
+    if (config->clients != OPEN_LOOP && config->delay) {
+        append(core, &core->on_way.rows, (i64[]){core->now + config->delay, row}, 2);
+        core->in_flight++;
+    } else if (deliver(core, row)) {
+        core->in_flight++;
+    } else if (config->clients == CLOSED_LOOP) {
+        send_again(core, core->now + config->think);
+    }
+}
+
+/* Window.send_on, ClosedLoop.send_next, OpenLoop.take */
+static void send_on(Core *core) {
+    const Config *config = &core->config;
+    if (config->clients == CLOSED_LOOP && core->next < core->arrivals.count) send(core);
+    if (config->clients == OPEN_LOOP) send(core);
+    while (config->clients == WINDOW && core->next < core->due && core->in_flight < config->at_once) send(core);
+}
+
+/* Distant.deliver, OpenLoop.arrive, or a client that sends again */
+static void arrive(Core *core) {
+    if (first_of(&core->on_way) == core->now) {
+        i64 row = core->on_way.rows.cells[core->on_way.first + 1];
+        core->on_way.first += 2;
+        if (!deliver(core, row)) client_ended(core);
+        return;
+    }
+    if (own_arrival(core) == core->now) core->due++;
+    else core->again.first++;
+    send_on(core);
 }
 
 /* Whether nothing is left over. */
@@ -150,11 +202,10 @@ static int all_ended(const Core *core) {
 /* bounds.run_to_end, as far as `plans` more plans, or to the end of the arrivals that are known */
 static i64 run(Core *core, i64 plans) {
     for (i64 stop = core->plans + plans; core->plans < stop;) {
-        if (core->next == core->arrivals.count && !core->arrivals.last) return MORE_ARRIVALS;
-        i64 arrival = core->next < core->arrivals.count ? core->arrivals.arrival[core->next] : NO_LIMIT;
-        i64 due = least(core->wake, arrival);
+        if (core->due == core->arrivals.count && !core->arrivals.last) return MORE_ARRIVALS;
+        i64 arrival = next_arrival(core), due = least(core->wake, arrival);
         if (arrival < core->now) return GIVEN_UP;
-        if (core->must_plan && due > core->now) {
+        if (core->planning && due > core->now) {
             plan(core);
         } else if (due >= LATEST) {
             return due == NO_LIMIT && all_ended(core) ? ENDED : GIVEN_UP;

@@ -40,7 +40,7 @@ static i64 new_sequence(Core *core, i64 row) {
     seq->most = given->most[row];
     seq->cut_short = (char)given->cut_short[row];
     seq->priority = given->priority[row];
-    seq->wanted = given->wanted[row];
+    seq->wanted = core->config.clients == CLOSED_LOOP ? core->now - core->config.delay : given->wanted[row];
     seq->id_place = given->id_place[row];
     seq->rank = given->rank[row];
     seq->serial = seq->entered = seq->last_step = seq->served_by = seq->extent = NONE;

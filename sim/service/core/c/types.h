@@ -58,12 +58,15 @@ typedef struct {
 } Cost;
 
 enum { BY_ARRIVAL, BY_RANK, BY_URGENCY };
+enum { OPEN_LOOP, WINDOW, CLOSED_LOOP };
 
-/* The engine: sim.engine.config.EngineConfig, the pool, the order, the admission rule and the victim. */
+/* The engine: sim.engine.config.EngineConfig, the pool, the order, the admission rule and the victim; and the clients
+   of sim.service.clients, whose requests are `delay` ns on their way (of an open loop, arrivals have it in them). */
 typedef struct {
     i64 slots, token_budget, chunked, depth, most_active, admit_every, chunk_limit, chunk_limit_adapts, queue_limit;
     i64 pages, page_size, remembers, reserves, whole, spare;
     i64 order, appends, least_urgent;
+    i64 clients, at_once, think, delay;
     double per_generated;
 } Config;
 
@@ -119,12 +122,19 @@ typedef struct {
 enum { ASLEEP, REACH_PLAN, END_TAIL };
 enum { ENDED, MORE_ARRIVALS, PAUSED, GIVEN_UP };
 
+/* First in, first out: rows of a table from `first` on. */
+typedef struct {
+    Table rows;
+    i64 first;
+} Fifo;
+
 /* Everything: state, scheduler and replica of one engine, and the arrivals to come. */
 typedef struct {
     Config config;
     Cost cost;
     Arrivals arrivals;
-    i64 next, sent;
+    i64 next, due, sent, in_flight; /* rows sent, rows due, requests at the engine, requests of a window */
+    Fifo again, on_way;             /* when clients send again; (when a request arrives, its row) */
     Log log;
 
     Sequence *seqs;
@@ -143,7 +153,7 @@ typedef struct {
     Heap finishing, bases;
 
     Batch batches[3], *flying, *following;
-    i64 plans, now, in_tail, must_plan, unsettled, wake, wakes_to;
+    i64 plans, now, in_tail, must_plan, planning, unsettled, wake, wakes_to;
     i64 reasons[COMPLAINTS + 1], reason_count;
     jmp_buf give_up;
 } Core;

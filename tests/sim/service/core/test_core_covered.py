@@ -1,6 +1,7 @@
 """What the compiled core covers, and that all else runs on the Python kernel and is told the same lines."""
 
 from dataclasses import replace
+from itertools import repeat
 
 import pytest
 from core_scenarios import CoreScenario
@@ -17,7 +18,7 @@ from sim.policy.base import LastAdmitted, Optimistic, Policy
 from sim.policy.peak import Peak
 from sim.request import Patience, Request
 from sim.service.bounds import NONE, Bounds, Stopped
-from sim.service.clients import ClosedLoop, OpenLoop, Window
+from sim.service.clients import ClosedLoop, OpenLoop
 from sim.service.cluster import simulate
 from sim.service.core import arrivals, binding, run
 from sim.service.pools import Pool
@@ -102,8 +103,9 @@ def test_prompts_of_which_a_cache_knows_the_content_are_not():
     assert not taken(replace(PLAIN, requests=asked, cached=True))
 
 
-def test_clients_that_wait_or_give_up_are_not():
-    assert not taken(clients=Window(PLAIN.requests, 1))
+def test_clients_that_give_up_or_think_differently_each_time_are_not():
+    assert taken(clients=ClosedLoop(PLAIN.requests, 1, repeat(5)))
+    assert not taken(clients=ClosedLoop(PLAIN.requests, 1, repeat(5, 3)))
     assert not taken(clients=ClosedLoop(PLAIN.requests, 1, [0, 0, 0]))
     assert not taken(replace(PLAIN, requests=[replace(job("a", 3), patience=Patience(timeout=2))]))
     assert taken(replace(PLAIN, requests=[replace(job("a", 3), patience=Patience(cancel_tokens=2))]))
@@ -142,7 +144,7 @@ def test_a_run_beyond_its_bounds_ends_in_the_line_of_the_python_kernel():
 
 def test_requests_that_were_read_before_the_core_gave_up_are_not_lost(monkeypatch):
     """The last of many times out, so that the Python kernel runs all of them again."""
-    monkeypatch.setattr(arrivals, "AT_ONCE", 4)
+    monkeypatch.setattr(run, "AT_ONCE", 4)
     asked = [job(str(n), 2, arrival=5 * n) for n in range(20)]
     asked[-1] = replace(asked[-1], patience=Patience(timeout=10**6))
     scheduler = PLAIN.scheduler()
@@ -154,11 +156,10 @@ def test_requests_that_were_read_before_the_core_gave_up_are_not_lost(monkeypatc
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 7])
-def test_requests_that_arrive_together_are_handed_over_together(monkeypatch, at_once):
-    monkeypatch.setattr(arrivals, "AT_ONCE", at_once)
+def test_requests_that_arrive_together_are_handed_over_together(at_once):
     asked = [job(str(n), 1, arrival=n // 5) for n in range(23)]
     read = []
-    parts = list(arrivals.together(iter(asked), read))
+    parts = list(arrivals.together(iter(asked), read, at_once))
     assert [request for part, _ in parts for request in part] == asked == read
     assert [last for _, last in parts] == [False] * (len(parts) - 1) + [True]
     ends = [part[-1].arrival for part, _ in parts]
