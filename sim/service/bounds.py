@@ -12,7 +12,7 @@ from typing import Literal
 from sim.log.events import RUN, EventLog
 from sim.log.service_log import END, OUTAGE, ServiceLog
 from sim.request import Nanoseconds
-from sim.service.replica import Clock
+from sim.service.clock import Clock
 
 LATEST: Nanoseconds = 2**62
 """146 years. Nothing later is simulated."""

@@ -16,7 +16,8 @@ from sim.request import Request
 from sim.sequence import Sequence
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop, Send, set_limits
-from sim.service.replica import Clock, Replica
+from sim.service.clock import Clock
+from sim.service.replica import Replica
 
 
 class Load:

@@ -20,11 +20,12 @@ from sim.sequence import Sequence
 from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
+from sim.service.clock import Clock
 from sim.service.event_order import ARRIVAL
 from sim.service.failure import Failure
 from sim.service.outages import Breakdowns, CountingAgenda, Outages
 from sim.service.pools import Pool, RoutedRequest, RunningPool, misfit
-from sim.service.replica import Clock, Replica
+from sim.service.replica import Replica
 
 __all__ = ["Retry", "Run", "Transfer", "serve"]
 

@@ -1,0 +1,117 @@
+"""Compiles the kernel: `python kernel_build.py` into `sim/compiled`, where `sim.kernel` looks for it.
+
+Needs mypy, setuptools and a C compiler. The Python sources stay what they are: mypyc compiles them, all of COMPILED
+into one library. A module in C is an entry of C_MODULES.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent
+SUFFIX = EXTENSION_SUFFIXES[0]
+
+COMPILED = (
+    "sim/sequence.py",
+    "sim/log/cache_use.py",
+    "sim/log/events.py",
+    "sim/memory/pool.py",
+    "sim/memory/prefix.py",
+    "sim/cost/shape.py",
+    "sim/engine/apart/admission.py",
+    "sim/engine/apart/batch.py",
+    "sim/engine/apart/budget.py",
+    "sim/engine/apart/counters.py",
+    "sim/engine/apart/decode.py",
+    "sim/engine/apart/displacement.py",
+    "sim/engine/apart/ends.py",
+    "sim/engine/apart/expectation.py",
+    "sim/engine/apart/progress.py",
+    "sim/engine/apart/ratio.py",
+    "sim/engine/apart/retraction.py",
+    "sim/engine/apart/scheduler.py",
+    "sim/engine/apart/sequence.py",
+    "sim/engine/apart/state.py",
+    "sim/engine/admission.py",
+    "sim/engine/batch.py",
+    "sim/engine/counters.py",
+    "sim/engine/decoding.py",
+    "sim/engine/fast_path.py",
+    "sim/engine/intake.py",
+    "sim/engine/preemption.py",
+    "sim/engine/progress.py",
+    "sim/engine/queue.py",
+    "sim/engine/scheduler.py",
+    "sim/engine/state.py",
+    "sim/engine/static.py",
+    "sim/service/replica.py",
+)
+"""The modules that mypyc compiles. All others of `sim` stay Python on either path."""
+
+C_MODULES: dict[str, list[str]] = {}
+"""Modules in C: the sources of each, by its name (`sim.engine.core`)."""
+
+EXACT = ["-ffp-contract=off", "-Wno-error"]
+"""Flags of every extension. No fused multiply-add: it rounds once where Python rounds twice."""
+
+
+def extensions(generated: Path) -> list[Any]:
+    """The extension modules; what mypyc generates is written to a folder."""
+    from mypyc.build import mypycify
+    from setuptools import Extension
+
+    made: list[Any] = mypycify(
+        ["--config-file=", "--ignore-missing-imports", *COMPILED],
+        opt_level="2",
+        debug_level="0",
+        target_dir=str(generated),
+        group_name="slotstep_kernel",
+    )
+    made += [
+        Extension(name, sources, depends=sources, extra_compile_args=["-O2"]) for name, sources in C_MODULES.items()
+    ]
+    for extension in made:
+        extension.extra_compile_args += EXACT
+    return made
+
+
+def build(folder: Path) -> None:
+    """Replace `folder` by the compiled kernel. Raises SystemExit, with a message, where a compiler fails."""
+    import setuptools
+
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch, "made")
+        setuptools.setup(
+            name="kernel",
+            packages=[],
+            py_modules=[],
+            ext_modules=extensions(Path(scratch, "c")),
+            script_args=["--quiet", "build_ext", f"--build-lib={made}", f"--build-temp={scratch}/o"],
+        )
+        files = {
+            ".".join(path.relative_to(made).parts).removesuffix(SUFFIX): path for path in made.rglob(f"*{SUFFIX}")
+        }
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, path in files.items():
+            shutil.copy(path, folder / f"{name}{SUFFIX}")
+    sources = [*COMPILED, *(source for several in C_MODULES.values() for source in several)]
+    digests = {source: hashlib.sha256((ROOT / source).read_bytes()).hexdigest() for source in sources}
+    write_manifest(folder, modules=sorted(files), suffix=SUFFIX, sources=digests)
+
+
+def write_manifest(folder: Path, obstacle: str = "", **content: Any) -> None:
+    """Say in `folder` what is compiled there, for `sim.kernel`; or why nothing is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps({"obstacle": obstacle, **content}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1] if sys.argv[1:] else ROOT / "sim" / "compiled").resolve())
