@@ -18,42 +18,27 @@ from typing import Any
 ROOT = Path(__file__).parent
 SUFFIX = EXTENSION_SUFFIXES[0]
 
-COMPILED = (
-    "sim/sequence.py",
-    "sim/log/cache_use.py",
-    "sim/log/events.py",
-    "sim/memory/pool.py",
-    "sim/memory/prefix.py",
-    "sim/cost/shape.py",
-    "sim/engine/apart/admission.py",
-    "sim/engine/apart/batch.py",
-    "sim/engine/apart/budget.py",
-    "sim/engine/apart/counters.py",
-    "sim/engine/apart/decode.py",
-    "sim/engine/apart/displacement.py",
-    "sim/engine/apart/ends.py",
-    "sim/engine/apart/expectation.py",
-    "sim/engine/apart/progress.py",
-    "sim/engine/apart/ratio.py",
-    "sim/engine/apart/retraction.py",
-    "sim/engine/apart/scheduler.py",
-    "sim/engine/apart/sequence.py",
-    "sim/engine/apart/state.py",
-    "sim/engine/admission.py",
-    "sim/engine/batch.py",
-    "sim/engine/counters.py",
-    "sim/engine/decoding.py",
-    "sim/engine/fast_path.py",
-    "sim/engine/intake.py",
-    "sim/engine/preemption.py",
-    "sim/engine/progress.py",
-    "sim/engine/queue.py",
-    "sim/engine/scheduler.py",
-    "sim/engine/state.py",
-    "sim/engine/static.py",
-    "sim/service/replica.py",
+PACKAGES = ("log", "memory", "engine")
+ALONE = ("sequence", "cost/shape", "service/replica")
+PYTHON = (
+    "engine/config",  # cached properties of a frozen dataclass
+    "engine/apart/config",
+    "log/merged_runs",  # numpy alone
+    "memory/eviction",  # compares tuples by identity
+    "memory/numbered",  # for real pages
+    "memory/radix_node",
+    "memory/radix_tree",
+    "memory/radix",
 )
-"""The modules that mypyc compiles. All others of `sim` stay Python on either path."""
+COMPILED = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (
+        *(path for package in PACKAGES for path in (ROOT / "sim" / package).rglob("*.py")),
+        *(ROOT / "sim" / f"{name}.py" for name in ALONE),
+    )
+    if path.name != "__init__.py" and path.relative_to(ROOT / "sim").with_suffix("").as_posix() not in PYTHON
+)
+"""The modules that mypyc compiles: those of some packages, but for a few that stay Python."""
 
 C_MODULES: dict[str, list[str]] = {}
 """Modules in C: the sources of each, by its name (`sim.engine.core`)."""

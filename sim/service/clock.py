@@ -1,8 +1,11 @@
-"""Virtual time on SimPy: the calendar of a simulation (Clock), and an event in it (At)."""
+"""Virtual time: the clock of a run (Clock), and what happens at an instant (At). Only here is simpy imported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
 
 import simpy
 
@@ -18,6 +21,18 @@ class Clock(simpy.Environment):
         """The current instant."""
         return self._now  # type: ignore[return-value]  # every delay is an integer
 
+    def advance(self) -> float:
+        """Process the next event; returns when the one after it is due, infinity if there is none.
+
+        As `step`, for events that are all of the kind `At`: they have one callback and do not fail.
+        """
+        queue = self._queue
+        self._now, _, _, event = heappop(queue)
+        (act,) = event.callbacks
+        event.callbacks = None  # type: ignore[assignment]  # processed, as SimPy marks it
+        act(event)
+        return queue[0][0] if queue else inf
+
     def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> At:
         """Have `action` called in `delay` ns, in the order of the ranks (the priority of SimPy's events)."""
         return At(self, delay, rank, action)
@@ -27,10 +42,11 @@ class At(simpy.Event):
     """Calls `action` at an instant, in the order of the ranks, and within one by `place`."""
 
     def __init__(
-        self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[At], None], place: int = 0
+        self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[object], None], place: int = 0
     ) -> None:
         self.env = env
         self.callbacks = [action]
         self._ok = True
         self._value = None
-        env.schedule(self, (rank << 32) + place, delay)  # type: ignore[arg-type]  # SimPy names only two priorities
+        entry: Any = (env._now + delay, (rank << 32) + place, next(env._eid), self)  # SimPy names two priorities only
+        heappush(env._queue, entry)

@@ -124,13 +124,14 @@ class Replica:
         """Make the plan that is due, once, after every other event of this instant."""
         if self.planning or self.down:
             return
-        if self.env.peek() > self.env.now:
+        env = self.env
+        if env.peek() > env.now:
             self.plan()
         else:
             self.planning = True
-            At(self.env, 0, PLANNING, self.plan, self.number)
+            At(env, 0, PLANNING, self.plan, self.number)
 
-    def plan(self, _: At | None = None) -> None:
+    def plan(self, _: object = None) -> None:
         """Plan the next batch, and start it now or behind the step that runs."""
         self.planning = False
         if self.down:
@@ -170,7 +171,7 @@ class Replica:
         if until is not None:
             self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
 
-    def try_again(self, event: At) -> None:
+    def try_again(self, event: object) -> None:
         """Plan, unless a batch runs by now or the wake-up is stale."""
         if event is self.wake and self.flying is None:
             self.must_plan = True
@@ -191,7 +192,7 @@ class Replica:
         lasts = sum(durations) - (durations[-1] if self.ahead else 0)
         self.wake = At(self.env, batch.row.start + lasts - now, COMPLETION, self.reach_plan, self.number)
 
-    def reach_plan(self, event: At) -> None:
+    def reach_plan(self, event: object) -> None:
         """All steps but those to run ahead have ended; a stale wake-up of a batch that was cut since is ignored."""
         if event is self.wake and self.flying is not None:
             self.run_to_plan(self.flying)
@@ -218,7 +219,7 @@ class Replica:
         self.in_tail = self.must_plan = True
         self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail, self.number)
 
-    def end_tail(self, event: At) -> None:
+    def end_tail(self, event: object) -> None:
         """The last step has ended: the next batch starts, or a plan is due. Ignored after a failure."""
         if event is not self.wake:
             return
