@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo compiled test test-slow mutants coverage lint bench figures docs site clean
+.PHONY: demo compiled test test-compiled test-slow mutants coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -29,6 +29,10 @@ demo: .venv/base
 
 test: .venv/test
 	$(PYTEST) -m "not slow"
+
+# The tests that compare logs, on the compiled kernel; all others run on the Python sources alone.
+test-compiled: compiled
+	SLOTSTEP_KERNEL=compiled $(PYTEST) -m "not slow" tests/sim tests/policies tests/slotstep/parity tests/slotstep/runs
 
 test-slow: .venv/test
 	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough

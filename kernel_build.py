@@ -1,7 +1,7 @@
-"""Compiles the kernel: `python kernel_build.py` into `sim/compiled`, where `sim.kernel` looks for it.
+"""Compiles the kernel: `python kernel_build.py [FOLDER]`, by default into `sim/compiled`, where it is looked for.
 
 Needs mypy, setuptools and a C compiler. The Python sources stay what they are: mypyc compiles them, all of COMPILED
-into one library. A module in C is an entry of C_MODULES.
+into one library. A module in C is an entry of C_MODULES. `sim.kernel` imports what is compiled here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent
+FOLDER = ROOT / "sim" / "compiled"
 SUFFIX = EXTENSION_SUFFIXES[0]
 
 PACKAGES = ("log", "memory", "engine")
@@ -99,4 +100,4 @@ def write_manifest(folder: Path, obstacle: str = "", **content: Any) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1] if sys.argv[1:] else ROOT / "sim" / "compiled").resolve())
+    build(Path(sys.argv[1]).resolve() if sys.argv[1:] else FOLDER)

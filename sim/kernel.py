@@ -75,13 +75,18 @@ def settled(choice: str) -> Kernel:
     return "python" if choice == "python" or obstacle else "compiled"
 
 
+def chosen() -> str:
+    """The choice, for another process to make the same one."""
+    return os.environ.get(VARIABLE, "auto")
+
+
 @cache
 def path() -> Kernel:
     """The kernel of this process, by SLOTSTEP_KERNEL. Raises KernelError if it cannot be had."""
-    return settled(os.environ.get(VARIABLE, "auto"))
+    return settled(chosen())
 
 
-def choose(choice: Choice) -> None:
+def choose(choice: str) -> None:
     """Choose the kernel of this process, and of the processes that it will start.
 
     Raises KernelError for `compiled` where that cannot be used, and once modules of another kernel are imported.
@@ -112,6 +117,6 @@ def install() -> None:
 
 
 def described() -> str:
-    """The kernel of this process in words, with the reason where it is Python though it need not be."""
+    """The kernel of this process in words, with what is in the way of the compiled one."""
     kernel, obstacle = path(), compiled().obstacle
     return f"{kernel} ({obstacle})" if obstacle else kernel
