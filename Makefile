@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-slow mutants coverage lint bench figures docs site clean
+.PHONY: demo compiled test test-compiled test-slow mutants coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -19,6 +19,9 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
+compiled: .venv/test
+	$(BIN)/python kernel_build.py
+
 demo: .venv/base
 	$(BIN)/slotstep compare examples/chat.yaml --policies fcfs,sjf,fair --out out/demo
 	@echo
@@ -26,6 +29,10 @@ demo: .venv/base
 
 test: .venv/test
 	$(PYTEST) -m "not slow"
+
+# The tests that compare logs, on the compiled kernel; all others run on the Python sources alone.
+test-compiled: compiled
+	SLOTSTEP_KERNEL=compiled $(PYTEST) -m "not slow" tests/sim tests/policies tests/slotstep/parity tests/slotstep/runs
 
 test-slow: .venv/test
 	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
@@ -41,6 +48,7 @@ lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy kernel_build.py
 	$(BIN)/mypy docs/console.py docs/reference.py docs/site.py
 	$(BIN)/mypy examples/azure.py examples/figures.py examples/service.py examples/report.py
 	$(BIN)/mypy examples/a10g.py examples/admission.py examples/catalogue.py

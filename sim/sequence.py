@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sized
 from typing import Any, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from sim.log.events import FINISHED, Kind
 from sim.request import NO_LIMIT, WHOLE, Leg, Request
 
@@ -151,6 +153,7 @@ class HeldPages:
         self.reserved = pages
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Sequence:
     """A request on one engine.
 
@@ -239,6 +242,11 @@ class Sequence:
         self.serial = serial
         self.entered = step
         self.computed = computed
+
+    @property
+    def wanted(self) -> int:
+        """Positions that it could compute in a step now; it does not decode."""
+        return self.known - self.computed
 
     def compute(self, tokens: int) -> bool:
         """A step that has been planned computes `tokens` positions; whether all known ones are computed."""

@@ -44,7 +44,7 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         "rates",
         f"{_rates(rates)}, {_rate(summary['tokens_per_slot_step'])} tokens per slot-step",
     )
-    extra = "".join(f", {tokens[key]:,} {key}" for key in ("cached", "padding", "lost") if tokens[key])
+    extra = "".join(f", {tokens[key]:,} {key}" for key in ("cached", "rejected", "padding", "lost") if tokens[key])
     yield "by gaps", _by_gaps(rates)
     yield "at once", _at_once(summary["concurrency"])
     yield (

@@ -115,7 +115,8 @@ def has_memory_for(
         others = [other for other in others if other is not victim]
         has = victim.positions(state.decoders.step)
         to_come -= victim.target.most - has
-        held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages.reserved
+        covered = state.covered(victim, has + batch.tokens_of(victim))
+        held = pool.pages_for(covered) if state.on_demand else victim.pages.reserved
         free += pool.released(victim, held)
     if found:
         needs -= pool.in_use(found, victim)

@@ -39,7 +39,8 @@ class EngineState:
         self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
-        self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
+        use = pool.use if pool.remembers else None
+        self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, use)
         self.listeners = policy.order.listeners
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
@@ -90,6 +91,10 @@ class EngineState:
         size = self.pool.page_size
         return -(-(computed + tokens) // size) + (-computed // size)
 
+    def covered(self, seq: Sequence, positions: int) -> int:
+        """Positions for which a running sequence holds pages when it has computed so many."""
+        return positions
+
     def fill(self, pages: int) -> None:
         """Take `pages` pages, or count them as touched where they are reserved."""
         if self.on_demand:
@@ -99,8 +104,8 @@ class EngineState:
 
     def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
         """Have the step compute `tokens` positions of a sequence, in pages of its own."""
-        start, size = seq.computed, self.pool.page_size
-        self.fill(-(-(start + tokens) // size) + (-start // size))
+        start = seq.computed
+        self.fill(self.growth(seq, tokens))
         batch.add(seq, start, tokens)
         seq.behind = start + tokens < seq.known
         if self.pool.remembers:
@@ -144,7 +149,7 @@ class EngineState:
         needs  pages that it takes now under a rule that reserves them
         """
         pool, computed, step = self.pool, seq.computed, self.decoders.step
-        if pool.use is not None and not computed:
+        if pool.remembers and not computed:
             pool.use.look_up(seq.known, again=seq.serial >= 0)
         if found:
             pool.claim(seq, found)
@@ -163,7 +168,7 @@ class EngineState:
 
     def leave(self, seq: Sequence, positions: int) -> None:
         """Free the slot of a sequence, and its pages, in which it has `positions` positions."""
-        pages, totals, step = self.pool.pages_for(positions), self.totals, self.decoders.step
+        pages, totals, step = self.pool.pages_for(self.covered(seq, positions)), self.totals, self.decoders.step
         if self.on_demand:
             self.pool.give_back(seq, pages)
         else:

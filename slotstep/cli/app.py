@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from sim import kernel
+from sim.kernel import KernelError
 from slotstep.cli.registry import COMMANDS
 
 INTERRUPTED = 130
@@ -76,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(arguments)
     except BadInput as error:
         refuse(str(error))
+    except KernelError as error:
+        refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except SystemExit as ended:
@@ -93,7 +97,7 @@ def refuse(reason: str) -> None:
 def print_version(wanted: bool) -> None:
     """Print the version and exit, if requested."""
     if wanted:
-        print(f"slotstep {version('slotstep')}")
+        print(f"slotstep {version('slotstep')}, kernel: {kernel.described()}")
         raise typer.Exit
 
 

@@ -101,7 +101,7 @@ ORDERS = (
     ("longest", {}),
     ("shortest_prompt", {}),
 )
-ADMISSIONS = (Optimistic(), Optimistic(), Optimistic(whole=False), Optimistic(watermark=0.1), Reserve())
+ADMISSIONS = (Optimistic(), Optimistic(), Optimistic(whole=False), Optimistic(watermark=0.3), Reserve())
 
 
 def lengths(most):

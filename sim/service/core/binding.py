@@ -10,6 +10,8 @@ from ctypes import POINTER, c_double, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
+from sim import kernel
+
 ENDED, MORE_ARRIVALS, PAUSED, GIVEN_UP = range(4)
 UNIT, AFFINE, ROOFLINE, TABLE = range(4)
 NOWHERE, STRAIGHT, BENT = range(3)
@@ -18,8 +20,8 @@ OPEN_LOOP, WINDOW, CLOSED_LOOP = range(3)
 LATEST = 2**62
 """Nothing later is simulated, in ns."""
 
-LIBRARY = Path(__file__).with_name("core.so")
-"""The compiled core, where it has been built."""
+MODULE = "sim.service.core.native"
+"""The name under which the core is compiled (`kernel_build.py`); it is loaded, not imported."""
 
 
 class Table(ctypes.Structure):
@@ -101,12 +103,14 @@ class Arrivals(ctypes.Structure):
     )
 
 
-@cache
 def library() -> ctypes.CDLL | None:
-    """The compiled core; None where it has not been built."""
-    return load(LIBRARY) if LIBRARY.exists() else None
+    """The compiled core; None where it was not compiled, and where the Python kernel was chosen."""
+    if kernel.path() == "python" or MODULE not in kernel.compiled().modules:
+        return None
+    return load(kernel.FOLDER / f"{MODULE}{kernel.SUFFIX}")
 
 
+@cache
 def load(path: Path) -> ctypes.CDLL:
     """A compiled core from its file."""
     found = ctypes.CDLL(str(path))

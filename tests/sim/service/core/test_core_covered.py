@@ -20,10 +20,8 @@ from sim.request import Patience, Request
 from sim.service.bounds import NONE, Bounds, Stopped
 from sim.service.clients import ClosedLoop, OpenLoop
 from sim.service.cluster import simulate
-from sim.service.core import arrivals, binding, run
+from sim.service.core import arrivals, run
 from sim.service.pools import Pool
-
-pytestmark = pytest.mark.skipif(binding.library() is None, reason="the compiled core is not built")
 
 PLAIN = CoreScenario(
     requests=[job(name, 3) for name in "abc"],

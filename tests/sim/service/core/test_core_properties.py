@@ -12,8 +12,6 @@ from sim.service.cluster import simulate
 from sim.service.core import binding, run
 from sim.service.pools import Pool
 
-pytestmark = pytest.mark.skipif(binding.library() is None, reason="the compiled core is not built")
-
 TABLES = ("event_table", "stay_table", "stint_rows", "chunk_table", "maximal_runs", "step_durations")
 
 
