@@ -195,5 +195,5 @@ def test_workers_take_the_same_kernel(both, tmp_path):
     for name in both:
         sweep = ["-c", "from slotstep.cli.app import main; main()", "sweep", "grid.yaml", "--out", name]
         on("auto", *sweep, "--jobs", "2", "--kernel", name, cwd=tmp_path)
-        rows = pq.read_table(tmp_path / name).to_pylist()
+        rows = [row for file in (tmp_path / name).rglob("*.parquet") for row in pq.read_table(file).to_pylist()]
         assert [json.loads(row["summary"])["kernel"] for row in rows] == [name, name]
