@@ -87,9 +87,7 @@ class Columns:
             "complaint": self.complaints(prompt, most),
             "priority": read("priority") if self.urgent else nothing,
             "wanted": wanted,
-            "id_place": places([request.id for request in requests])
-            if self.urgent
-            else np.zeros(len(prompt), np.int64),
+            "id_place": places(list(map(attrgetter("id"), requests))) if self.urgent else nothing,
             "rank": ranks(requests, self.rank.rank),
         }
         if self.urgent and (abs(columns["priority"]) >= EXACT).any():
