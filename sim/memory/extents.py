@@ -64,7 +64,7 @@ class ExtentPool(PrefixPool):
         shared = sum(map(len, self.known.values())) - (len(self.idle) - len(self.extents))
         return (shared + self.held_own) * self.page_size
 
-    def prefix(self, seq: Sequence, most: int) -> Found:  # type: ignore[override]
+    def prefix(self, seq: Sequence, most: int) -> Found:
         """The cached pages of the longest prefix of the first `most` tokens of a sequence."""
         known = self.pages_of_content(seq.request)
         shared = super().prefix(seq, min(most, known * self.page_size)) if known else []

@@ -55,11 +55,11 @@ class PrefixPool(PagePool):
         """Free pages whose content is still in the cache."""
         return len(self.idle)
 
-    def find(self, seq: Sequence) -> list[Page]:
+    def find(self, seq: Sequence) -> Found:
         """The cached pages of the longest prefix of a sequence, leaving at least one token to compute."""
         return self.prefix(seq, seq.known - 1)
 
-    def prefix(self, seq: Sequence, most: int) -> list[Page]:
+    def prefix(self, seq: Sequence, most: int) -> Found:
         """The cached pages of the longest prefix of the first `most` tokens of a sequence."""
         found = []
         for key in self.keys(seq, most // self.page_size):
