@@ -1,6 +1,7 @@
 # One environment per purpose, made on demand in .venv; every target starts from nothing but Python and make.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := SLOTSTEP_KERNEL=python $(BIN)/pip install --quiet --disable-pip-version-check
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
@@ -8,15 +9,15 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) --editable .
 	touch $@
 
 .venv/test: .venv/base constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(INSTALL) --constraint constraints.txt --editable '.[test]'
 	touch $@
 
 .venv/docs: .venv/base
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) --editable '.[docs]'
 	touch $@
 
 compiled: .venv/test

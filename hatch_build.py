@@ -1,11 +1,13 @@
 """The build hook: a wheel gets the compiled kernel where a C compiler is found, otherwise the reason why it has none.
 
-An editable install gets none, as its sources change: `make compiled` compiles them in place.
+An editable install gets none, as its sources change: `make compiled` compiles them in place. Where SLOTSTEP_KERNEL is
+`python`, nothing is compiled.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -19,10 +21,15 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 NEEDS = ["mypy>=2.4,<2.5", "setuptools>=77"]
 
 
-def compiler() -> str | None:
-    """The C compiler that this Python was made with, or its like; None: none is found."""
+def obstacle() -> str:
+    """Why nothing is to be compiled; empty if it is.
+
+    A compiler is the one that this Python was made with, or its like.
+    """
+    if os.environ.get("SLOTSTEP_KERNEL") == "python":
+        return "SLOTSTEP_KERNEL was python"
     own = (sysconfig.get_config_var("CC") or "cl").split()[0]
-    return next((found for name in (own, "cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    return "" if any(map(shutil.which, (own, "cc", "gcc", "clang"))) else "no C compiler was found"
 
 
 class KernelHook(BuildHookInterface):
@@ -32,7 +39,7 @@ class KernelHook(BuildHookInterface):
 
     def dependencies(self) -> list[str]:
         """What has to be there for the build besides hatchling."""
-        return NEEDS if compiler() else []
+        return [] if obstacle() else NEEDS
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, unless the install is editable."""
@@ -40,10 +47,10 @@ class KernelHook(BuildHookInterface):
             return
         self.folder = Path(tempfile.mkdtemp())
         made = self.folder / "compiled"
-        obstacle = self.compile(made)
-        if obstacle:
-            self.app.display_warning(f"the kernel is not compiled: {obstacle}")
-            script("kernel_build", self.root).write_manifest(made, obstacle)
+        reason = obstacle() or self.compile(made)
+        if reason:
+            self.app.display_warning(f"the kernel is not compiled: {reason}")
+            script("kernel_build", self.root).write_manifest(made, reason)
         else:
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
@@ -51,8 +58,6 @@ class KernelHook(BuildHookInterface):
 
     def compile(self, made: Path) -> str:
         """Compile into a folder; returns why that failed, empty if it did not."""
-        if compiler() is None:
-            return "no C compiler was found"
         command = [sys.executable, "kernel_build.py", str(made)]
         ended = subprocess.run(command, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if not ended.returncode:
