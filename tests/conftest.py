@@ -21,6 +21,8 @@ settings.load_profile("quick")
 
 ROOT = Path(__file__).parent.parent
 
+os.environ.setdefault("SLOTSTEP_KERNEL", "python")  # the sources as they are; `make test-compiled` sets it
+
 
 @pytest.fixture(scope="session")
 def data() -> Path:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from array import array
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine import fast_path, progress
 from sim.engine.admission import admit_waiting
 from sim.engine.batch import Batch
@@ -27,6 +29,7 @@ from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Scheduler:
     """One engine: slots in the running batch and a pool of pages, filled by a policy.
 

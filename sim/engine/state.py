@@ -41,7 +41,8 @@ class EngineState:
         self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
-        self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
+        use = pool.use if pool.remembers else None
+        self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, use)
         self.listeners = policy.order.listeners
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
@@ -154,7 +155,7 @@ class EngineState:
         needs  pages that it takes now under a rule that reserves them
         """
         pool, computed, step = self.pool, seq.computed, self.decoders.step
-        if pool.use is not None and not computed:
+        if pool.remembers and not computed:
             pool.use.look_up(seq.known, again=seq.serial >= 0)
         if found:
             pool.claim(seq, found)

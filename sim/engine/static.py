@@ -7,6 +7,8 @@ The token budget does not bind it.
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine.admission import admit
 from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
@@ -16,6 +18,7 @@ from sim.policy.base import Policy
 from sim.request import Nanoseconds
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class StaticScheduler(Scheduler):
     """The same engine with closed batches. Only `slots` and `queue_limit` of the settings apply.
 

@@ -203,8 +203,8 @@ class EventLog:
     def stint_table(self) -> Integers:
         """All stints: int64 of shape (stints, len(STINT)); in a step of `still` they got no token."""
         rows = self.stint_rows()
-        found: Integers = rows[rows[:, 0] != NOBODY]
-        return found
+        decoded = rows[:, 0] != NOBODY
+        return rows if decoded.all() else rows[decoded]
 
     def still(self) -> list[int]:
         """The steps in which no sequence decodes although some may, in order."""
@@ -229,21 +229,21 @@ class EventLog:
         runs = self.run_table()
         grown = np.cumsum(np.frombuffer(self.ran.growth, np.int64))
         first = np.cumsum(runs["steps"]) - runs["steps"]
-        filled: Integers = grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
-        return filled
+        return np.asarray(grown + np.repeat(runs["filled"] - grown[first], runs["steps"]), np.int64)
 
-    def held_by_step(self) -> Integers:
-        """Pages held during each step: int64 of shape (steps,)."""
+    def held_by_step(self, filled: Integers | None = None) -> Integers:
+        """Pages held during each step: int64 of shape (steps,). `filled`: what `filled_by_step` returns, if known."""
         runs = self.run_table()
         if not self.on_demand:
             return np.repeat(runs["pages"], runs["steps"])
-        held: Integers = self.filled_by_step() + np.repeat(runs["pages"] - runs["filled"], runs["steps"])
-        return held
+        filled = self.filled_by_step() if filled is None else filled
+        return np.asarray(filled + np.repeat(runs["pages"] - runs["filled"], runs["steps"]), np.int64)
 
-    def cached_by_step(self) -> Integers:
-        """Free pages in the prefix cache during each step: int64 of shape (steps,)."""
+    def cached_by_step(self, held: Integers | None = None) -> Integers:
+        """Free pages in the prefix cache during each step: int64 of shape (steps,). `held`: of `held_by_step`."""
         runs = self.run_table()
-        return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - self.held_by_step())
+        held = self.held_by_step() if held is None else held
+        return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - held)
 
     def sha256(self) -> str:
         """Digest (hex) of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.

@@ -16,6 +16,7 @@ from sim.cost.forms import Curve, StepCost
 from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
 from sim.engine.planner import Planner
+from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence

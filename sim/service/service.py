@@ -24,6 +24,7 @@ from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
 from sim.service.clock import Clock
+from sim.service.core import run as core
 from sim.service.direct import Direct
 from sim.service.event_order import ARRIVAL, Agenda
 from sim.service.failure import Failure
@@ -286,6 +287,8 @@ def serve(
         raise ValueError("retries, outages and two pools need a service log")
     check_pools(pools, transfer)
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
+    if direct and macro and core.simulated(clients, pools[0], progress, bounds):
+        return Run([scheduler.log for scheduler, _ in pools[0].replicas], None)
     env = Clock(initial_time=0)
     service = (
         Direct(env, clients, pools[0], macro)

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from sim import kernel
+from sim.kernel import KernelError
 from slotstep.cli.registry import COMMANDS
 
 INTERRUPTED = 130
@@ -78,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         application(given)(given)
     except BadInput as error:
         refuse(str(error))
+    except KernelError as error:
+        refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except SystemExit as ended:
@@ -97,7 +101,7 @@ def print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"slotstep {version('slotstep')}")
+        print(f"slotstep {version('slotstep')}, kernel: {kernel.described()}")
         raise typer.Exit
 
 

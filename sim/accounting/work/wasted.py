@@ -12,9 +12,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from sim.accounting.requests import Bools, RequestRecords, rows_of
+from sim.accounting.requests import Bools, RequestRecords
 from sim.accounting.work.plan_times import planned_by_step
-from sim.log.events import Kind
+from sim.log.events import Integers, Kind
 from sim.request import Request
 
 Work = tuple[int, int, int | None]
@@ -28,11 +28,11 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
     """(row, first step, end) of everything booked for the chosen requests, whose work was wasted."""
     log = records.log
     over, redone = records.values(Kind.RELEASED, 0), records.values(Kind.QUEUED, 0)
-    thrown_away = thrown_away_before(records)
-    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     indices = np.flatnonzero(chosen)
     if not len(indices):
         return
+    thrown_away = thrown_away_before(records)
+    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     tables = (log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1), (log.ran.verification_table(), 1)
     stays, stints, chunks, verified = (rows_of(table, column, indices) for table, column in tables)
     still = log.still()
@@ -71,6 +71,14 @@ def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, 
         first = step + 1
     if first < end:
         yield first, end
+
+
+def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
+    """The rows of the chosen requests, by request."""
+    rows: dict[int, list[list[int]]] = {}
+    for row in table[np.isin(table[:, column], chosen)].tolist():
+        rows.setdefault(row[column], []).append(row)
+    return rows
 
 
 def stretches(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from itertools import islice
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
@@ -30,6 +32,7 @@ class Stop(Enum):
     LIMIT = auto()
 
 
+@mypyc_attr(native_class=False)
 class OutOfMemoryError(RuntimeError):
     """The engine dies: a prefill that had to be continued does not fit into its memory."""
 

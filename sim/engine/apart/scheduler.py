@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from array import array
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine.apart import progress
 from sim.engine.apart.admission import plan_prefill
 from sim.engine.apart.batch import ApartBatch
@@ -27,6 +29,7 @@ from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ApartScheduler:
     """One engine that prefills and decodes in passes apart.
 

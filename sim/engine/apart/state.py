@@ -34,7 +34,8 @@ class ApartState:
         self.admission = policy.admission
         self.pool = pool
         self.config = config
-        self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, pool.use)
+        use = pool.use if pool.remembers else None
+        self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, use)
         self.ratio = NewTokenRatio(config.ratio)
         self.decoders = Decoders(pool.page_size)
         self.members = Members()
@@ -69,7 +70,7 @@ class ApartState:
 
     def enter(self, seq: ApartSequence, found: int) -> None:
         """Give a sequence a row; `found` positions are in the cache, and pinned."""
-        if self.pool.use is not None:
+        if self.pool.remembers:
             self.pool.use.look_up(seq.known, again=seq.entered >= 0)
         seq.enter(self.totals.admissions, self.passes.planned, found)
         self.totals.admissions += 1

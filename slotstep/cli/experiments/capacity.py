@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from slotstep.cli.output import open_scenario, print_json, say, show
-from slotstep.cli.params import AsJson, Jobs, RequestsFile, ScenarioFile, Settings, Yes, listed, numbers, permitted
+from slotstep.cli.params import (
+    AsJson,
+    Jobs,
+    Kernel,
+    RequestsFile,
+    ScenarioFile,
+    Settings,
+    Yes,
+    listed,
+    numbers,
+    permitted,
+)
 
 
 class Find(StrEnum):
@@ -54,6 +65,7 @@ def capacity(
     jobs: Jobs = None,
     as_json: AsJson = False,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Find the capacity of a scenario within objectives, with its confidence and its bottleneck."""
     from reports import files
