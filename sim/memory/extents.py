@@ -7,6 +7,8 @@ number says which of them are cached. `sim.memory.prefix` is the specification: 
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from sim.memory.content import Share
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
@@ -40,6 +42,7 @@ class Prefix:
 Found = Prefix | list[Page]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ExtentPool(PrefixPool):
     """`PrefixPool` with extents: the same interface, the same decisions.
 
