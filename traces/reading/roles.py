@@ -1,7 +1,7 @@
 """What the columns of an unknown table are: guessed from their names and from what is in them.
 
 Of CSV, JSON-lines (with dots for nested objects) and parquet files. The roles are those of `traces.formats.mapped`.
-They are for a person to confirm: each comes with its reason, and a role that two columns fit equally well is left out.
+They are for a person to confirm: each comes with its reason, and one that two columns fit equally well is left out.
 """
 
 from __future__ import annotations
