@@ -185,7 +185,7 @@ def slow_end(content: Content, answer: Content) -> str:
     """`12.1 at the model's slow end`, or `6 GPUs; 7 at the model's slow end`."""
     found = answer["slow_end"]["at"]
     if content["find"] != "replicas":
-        return f"{at(content, found or 0)} at the model's slow end"
+        return f"{at(content, found) if found else 'less than a tenth of it'} at the model's slow end"
     each = answer["devices"] / answer["at"]
     more = "no number of them" if found is None else f"{round(found * each):,}"
     return f"{answer['devices']:,} GPUs; {more} at the model's slow end"

@@ -51,52 +51,42 @@ def times(growth: float) -> str:
 
 
 def choice(content: Content, place: int, growth: float) -> Iterator[str]:
-    """What to buy for one growth, with the headroom, what limits it, and what is needed to be sure."""
+    """What to buy for one growth, and what to be sure; for the first with the headroom and what limits it."""
     rows, chosen = content["rows"], content["cheapest"][place]
     if not chosen:
         yield f"{times(growth)}: no candidate bears it within the objectives."
         return
-    words = []
-    for number in chosen:
-        row, need = rows[number], rows[number]["needs"][place]
-        said = f"{gpus(row, need['gpus'])}" + bought(row, need["replicas"])
-        if need.get("month") is not None:
-            said += f", {money(need['month'])} {content['currency']} a month"
-        said += f", which bear {need['headroom']:.2f} times the peak, limited by {row['bound_by'] or 'nothing found'}"
-        said += f" ({row['binding']} is missed first)" if row["binding"] else ""
-        words.append(said)
+    words = [bought(content, rows[number], rows[number]["needs"][place], place == 0) for number in chosen]
     begin = "the cheapest is " if content["prices"] is not None else ""
-    yield f"{times(growth)}: {begin}{'; or '.join(words)}."
-    yield from surely(content, place)
+    yield f"{times(growth)}: {begin}{' or '.join(words)}.{surely(content, place)}"
 
 
-def surely(content: Content, place: int) -> Iterator[str]:
-    """What is needed at the slow end of the step costs' intervals."""
+def surely(content: Content, place: int) -> str:
+    """What is needed at the slow end of the step costs' intervals; empty for costs without one."""
     rows, chosen = content["rows"], content["cheapest_sure"][place]
-    known = [number for number in content["cheapest"][place] if rows[number]["slow_end"]["unknown"] is None]
-    if not known:
-        return
-    if not chosen:
-        yield "If steps are as slow as 95% of such predictions were at most, no candidate bears it."
-        return
+    if all(rows[number]["slow_end"]["unknown"] is not None for number in content["cheapest"][place]):
+        return ""
     words = []
     for number in chosen:
         need = rows[number]["needs"][place]
-        month = need.get("sure_month")
-        cost = "" if month is None else f", {money(month)} {content['currency']} a month"
-        words.append(f"{gpus(rows[number], need['sure_gpus'])}{bought(rows[number], need['sure_replicas'])}{cost}")
-    yield f"To be sure (steps as slow as 95% of such predictions were at most): {'; or '.join(words)}."
+        sure = {"gpus": need["sure_gpus"], "replicas": need["sure_replicas"], "month": need.get("sure_month")}
+        words.append(bought(content, rows[number], sure))
+    if content["prices"] is None:
+        kinds = dict.fromkeys(rows[number]["gpu"] for number in content["cheapest"][place])
+        words += [f"no number of {kind}" for kind in kinds if kind not in {rows[number]["gpu"] for number in chosen}]
+    return f" To be sure, {' or '.join(words) or 'no candidate'}."
 
 
-def gpus(row: Content, count: int) -> str:
-    """`3 h100-sxm`."""
-    return f"{count:,} {row['gpu']}"
-
-
-def bought(row: Content, replicas: int) -> str:
-    """How GPUs share the work: ` (2 replicas of 4 under vllm)`."""
+def bought(content: Content, row: Content, need: Content, detailed: bool = False) -> str:
+    """`4 h100-sxm (2 replicas of 2 under vllm), 8,760 USD a month`; `detailed`: with headroom and what limits it."""
     each = f" of {row['tensor_parallel']}" if row["tensor_parallel"] > 1 else ""
-    return f" ({replicas:,} {'replica' if replicas == 1 else 'replicas'}{each} under {row['engine']})"
+    share = f"{need['replicas']:,} {'replica' if need['replicas'] == 1 else 'replicas'}{each} under {row['engine']}"
+    if detailed:
+        share += f"; {need['headroom']:.2f} times the peak, limited by {row['bound_by'] or 'nothing found'}"
+        share += f", missing {row['binding']} first" if row["binding"] else ""
+    month = need.get("month")
+    cost = "" if month is None else f", {money(month)} {content['currency']} a month"
+    return f"{need['gpus']:,} {row['gpu']} ({share}){cost}"
 
 
 def sureness(content: Content) -> Iterator[str]:
@@ -115,20 +105,23 @@ def sureness(content: Content) -> Iterator[str]:
         yield "Model error: not known; the step costs state none. It comes on top."
         return
     low, high = (extreme(each[kind] for each in slow for kind in ("decode", "prompts")) for extreme in (min, max))
+    sources = "; ".join(dict.fromkeys(printable(each["source"]) for each in slow))
     yield (
-        f"Model error, on top of it: steps may last {low:.2f} to {high:.2f} times as long as predicted at the slow "
-        f"end (95%); {'; '.join(dict.fromkeys(printable(each['source']) for each in slow))}."
+        f'Model error, on top of it: "to be sure" is with steps {low:.2f} to {high:.2f} times as long as predicted, '
+        f"the slow end of their interval (95%); {sources}."
     )
 
 
 def together(content: Content) -> Iterator[str]:
     """Which services were simulated as a whole."""
-    for check in content["checks"]:
+    missed = [check for check in content["checks"] if not check["points"][-1]["met"]]
+    if content["checks"]:
+        met = len(content["checks"]) - len(missed)
+        yield f"Services of several replicas that were simulated together, and met the objectives: {met}."
+    for check in missed:
         row, last = content["rows"][check["row"]], check["points"][-1]
         what = f"{last['replicas']:,} replicas of {row['name']} at {significant(last['rate'])} requests/s"
-        yield f"Simulated together: {what}: " + (
-            "objectives met." if last["met"] else "objectives not met with confidence."
-        )
+        yield f"Simulated together, {what} did not meet the objectives with confidence."
 
 
 def money(amount: float) -> str:

@@ -13,6 +13,7 @@ from slotstep.planning.plan import Plan, described
 from traces.errors import BadInput
 from traces.reading import registry, roles
 from traces.reading.table import Trace
+from traces.transforms.throttled import with_throttled
 
 CONTENT = ("blocks", "tokens", "prefix")
 """Columns that say what is in a prompt."""
@@ -38,6 +39,7 @@ def ask(
     kind: str | None,
     columns: Sequence[str] | None,
     run: str | None,
+    replay_throttled: bool,
     say: Callable[[str], None],
 ) -> Plan:
     """The plan to be found; slices are written into `folder`. `say` prints what was taken for what.
@@ -54,7 +56,7 @@ def ask(
         raise BadInput(f"{model}: fits on none of the GPUs: {compared[-1].name}: {compared[-1].refused}")
     for line in aliases:
         say(line)
-    trace, mapped = read(log, kind, columns, run, say)
+    trace, mapped = read(log, kind, columns, run, replay_throttled, say)
     frame = trace.workload
     if frame is None or not trace.timed or "output" not in frame or len(frame) < 2:
         raise BadInput(f"{log}: expected requests with arrivals, prompts and outputs; found {trace.kind}")
@@ -91,7 +93,12 @@ def growing(given: str) -> list[float]:
 
 
 def read(
-    log: Path, kind: str | None, columns: Sequence[str] | None, run: str | None, say: Callable[[str], None]
+    log: Path,
+    kind: str | None,
+    columns: Sequence[str] | None,
+    run: str | None,
+    replay_throttled: bool,
+    say: Callable[[str], None],
 ) -> tuple[Trace, list[dict[str, str]]]:
     """The log, and the roles of its columns where they were guessed, which are said."""
     pairs = dict(pair.partition("=")[::2] for pair in columns or ())
@@ -112,6 +119,8 @@ def read(
     trace = registry.load(log, kind, pairs or None)
     if run is not None:
         trace = trace.run(run)
+    if replay_throttled:
+        trace = with_throttled(trace)
     for line in trace.report.lines():
         say(line)
     found = [{"role": each.role, "column": each.column, "unit": each.unit, "why": each.why} for each in inferred]
@@ -129,13 +138,18 @@ def assumptions(trace: Trace, content: bool, chosen: Sequence[slices.Slice], pri
             "What a prefix cache would find cannot be told: the log does not say what is in its prompts. None is "
             "used."
         )
-    states = [] if trace.measurements is None else list(trace.measurements.get("status", ()))
-    unsent = sum(state in ("throttled", "failed") for state in states)
-    if unsent:
-        said.append(
-            f"{unsent:,} requests were throttled or failed; where their output is not known they are left out, and "
-            "demand is higher by them."
-        )
+    if trace.measurements is not None and "status" in trace.measurements:
+        failed = trace.measurements[trace.measurements["status"].isin(("throttled", "failed"))]
+        unsent = int((~failed["id"].isin(trace.workload["id"])).sum()) if trace.workload is not None else 0
+        if unsent:
+            said.append(
+                f"{unsent:,} requests were throttled or failed, with an output that is not known. They are left out, "
+                "and demand is higher by them; --replay-throttled counts the throttled ones in."
+            )
+    said += [
+        f"{count:,} requests are {reason}." for reason, count in trace.report.changed.items() if "throttled" in reason
+    ]
+    said.append("No GPU is spare: a replica that fails is not planned for.")
     thinned = [each for each in chosen if each.kept < 1]
     if thinned:
         said.append(

@@ -62,6 +62,7 @@ def decision(found: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Fin
             "limited by": row["bound_by"] or "",
             "missed first": row["binding"] or "",
             "requests/s a replica": row["at"],
+            "missed at": row["missed"],
             "at the slow end": row["slow_end"]["at"],
         }
         for need in row["needs"]:

@@ -85,7 +85,7 @@ def infer(path: Path) -> list[Role]:
             f"name it, as in --map {lacking[0]}=COLUMN{':s' if lacking[0] == 'arrival' else ''}"
         )
     taken = {each.column for each in found}
-    for role in ("status", "tenant", "model", "session"):
+    for role in ("status", "cache_hit", "tenant", "model", "session"):
         rest = {name: texts for name, texts in table.items() if name not in taken}
         if each := _surest(role, rest):
             found.append(each)
@@ -175,6 +175,10 @@ def _fit(role: str, name: str, texts: Sequence[str]) -> tuple[float, Role] | Non
         clear = 10 if set(parts) & set(TOKENS) else 0
         why = f"its name, and whole numbers up to {max(float(text) for text in texts):,.0f}"
         return clear + (len(mine) - place) / 10 - 5 * bool(set(parts) & set(other)), Role(role, name, why)
+    if role == "cache_hit":
+        answers = {text.lower() for text in texts} <= {"true", "false", "hit", "miss", "yes", "no", "0", "1"}
+        fits = answers and "cache" in parts and ({"hit", "status", "result"} & set(parts) or len(parts) == 1)
+        return (1.0, Role(role, name, "its name, and hits or misses")) if fits else None
     known = WORDS[role]
     if not set(parts) & set(known) or (role != "status" and set(parts) & set(TOKENS)):
         return None

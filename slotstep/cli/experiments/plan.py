@@ -41,6 +41,12 @@ def plan(
     budgets: Annotated[str | None, typer.Option(metavar="N,...", help="With each of these token budgets.")] = None,
     policies: Annotated[str | None, typer.Option(metavar="NAME,...", help="Under each of these policies.")] = None,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of each decision.")] = 0.95,
+    replay_throttled: Annotated[
+        bool,
+        typer.Option(
+            "--replay-throttled", help="Count throttled requests in, with outputs drawn from finished ones."
+        ),
+    ] = False,
     kind: TraceFormat = None,
     columns: Columns = None,
     run: RunName = None,
@@ -81,6 +87,7 @@ def plan(
             kind=kind,
             columns=columns,
             run=run,
+            replay_throttled=replay_throttled,
             say=say,
         )
         try:

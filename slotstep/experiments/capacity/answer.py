@@ -32,6 +32,8 @@ IN_BATCH = ("tpot_s", "itl_s")
 """Latencies that start in the batch and do not include queueing."""
 STEP_TIME = "step time"
 """What limits the rate where requests hardly wait and steps of full batches last too long."""
+LEAST = 0.1
+"""Of the answer: at the slow end a lower rate than that is none, since objectives are met then by requests alone."""
 NEGLIGIBLE = 0.01
 """Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
 
@@ -222,8 +224,7 @@ def slow_end_of(
     except BadInput as error:
         return SlowEnd(unknown=str(error).rpartition(": ")[2].partition("; expected")[0])
     cost = uncertainty.slow(answer.variant.scenario)
-    at = None
-    if answer.knee is not None:
-        begin = answer.knee.at / max(cost.decode, cost.prompts) ** 0.5
-        at = Finder(answer.variant, question, stretches, progress, cost).bracket(begin).good
+    at, finder = None, Finder(answer.variant, question, stretches, progress, cost)
+    if answer.knee is not None and (question.find == "replicas" or finder.good(LEAST * answer.knee.at)):
+        at = finder.bracket(answer.knee.at / max(cost.decode, cost.prompts) ** 0.5).good
     return SlowEnd(at, cost.decode, cost.prompts, stated.source)
