@@ -130,6 +130,9 @@ def sentences(content: Content) -> list[str]:
             f"{content['resampled']}, in another order and some of them twice, so that the confidence is about "
             "traffic like it."
         )
+    oracles = list(dict.fromkeys(printable(each["policy"]) for each in answers if each["predictor"] == "exact"))
+    if oracles:
+        lines.append(f"{', '.join(oracles)}: the predictor sees the true output lengths, as no engine can.")
     return lines + errors(content)
 
 

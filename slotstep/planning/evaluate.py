@@ -11,6 +11,7 @@ from sim.cost.full_batch import Bound, Load
 from slotstep.experiments.capacity import answer, content
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.capacity.question import Question, variants
+from slotstep.experiments.capacity.spread import SlowEnd
 from slotstep.planning.candidates import Candidate
 from slotstep.planning.slices import ENOUGH, Slice
 from slotstep.runs import build, uncertainty
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 BEGIN = 0.5
 """Of what a full batch bears: where the search begins."""
+ALONE = 0.01
+"""Of what a full batch bears: a rate at which requests hardly meet each other."""
 PIECES = 8
 """Each run is put together of so many pieces of a slice."""
 SEEDS = 5
@@ -87,7 +90,7 @@ def evaluate(candidate: Candidate, slices: Sequence[Slice], wanted: Wanted) -> l
         bounds = {place: bound_of(candidate, each) for place, each in enumerate(slices)}
         binding = min(bounds, key=lambda place: bounds[place].rate / slices[place].rate)
         question = question_of(candidate, slices[binding], wanted, bounds[binding].rate)
-        answers, _ = answer.find(question)
+        answers = hopeless(question, slices[binding], bounds[binding].rate) or answer.find(question)[0]
     except BadInput as error:
         return [row(candidate) | {"refused": str(error)}]
     where = slices[binding]
@@ -111,6 +114,19 @@ def evaluate(candidate: Candidate, slices: Sequence[Slice], wanted: Wanted) -> l
             }
         )
     return found
+
+
+def hopeless(question: Question, where: Slice, most: float) -> list[answer.Answer]:
+    """The answer that no rate is met, if requests that are almost alone miss an objective; else none."""
+    compared = variants(question)
+    if len(compared) > 1:
+        return []
+    finder = answer.Finder(compared[0], question, piece(where, BEGIN * most), lambda _: None)
+    point = finder.point(ALONE * most, finder.stages)
+    if point.met is not False:
+        return []
+    nothing = SlowEnd(unknown="requests alone miss the objectives")
+    return [answer.Answer(compared[0], None, point, (point,), None, slow=nothing)]
 
 
 def capped(found: dict[str, Any], scenario: Scenario, where: Slice) -> dict[str, Any]:

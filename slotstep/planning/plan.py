@@ -176,7 +176,9 @@ def told(found: dict[str, Any]) -> str:
     """A row in a few words."""
     if found["refused"] is not None:
         return str(found["refused"])
-    return "meets no rate" if found["at"] is None else f"{found['at']:.3g} requests/s a replica"
+    if found["at"] is None:
+        return f"no rate is met: {found['binding']} is missed by requests alone"
+    return f"{found['at']:.3g} requests/s a replica"
 
 
 def described(trace: Trace, path: Path, mapped: Sequence[dict[str, str]], demand: slices.Demand) -> dict[str, Any]:

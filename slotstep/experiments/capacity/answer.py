@@ -26,6 +26,8 @@ from traces.errors import BadInput
 
 AROUND = (0.5, 0.7, 0.85, 1.15)
 """Points that the curve has in any case, relative to the knee."""
+BEYOND = (1.3, 1.6, 2.0)
+"""Further points, relative to the knee, as long as none is missed with confidence."""
 NEAR = 0.06
 """Relative distance below which a point of the curve stands for another."""
 IN_BATCH = ("tpot_s", "itl_s")
@@ -163,6 +165,10 @@ class Finder:
                 at = factor * bracket.good
                 if all(abs(other / at - 1) > NEAR for other in self.points):
                     self.point(at, self.stages[:1])
+            for factor in BEYOND:
+                if any(point.met is False and at > bracket.good for at, point in self.points.items()):
+                    break
+                self.point(factor * bracket.good, self.stages)
         knee = None if bracket.good is None else self.points[bracket.good]
         beyond = None if bracket.bad is None else self.points[bracket.bad]
         curve = tuple(self.points[at] for at in sorted(self.points))

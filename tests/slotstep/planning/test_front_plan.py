@@ -221,6 +221,19 @@ def test_a_plan_from_a_log_alone(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tmp_path / "out" / "plan.html").read_text().startswith("<!doctype html>")
 
 
+def test_an_objective_that_requests_alone_miss_is_met_at_no_rate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("plan", log(tmp_path), *MODEL, "--gpus", "l40s", "--tensor-parallel", "1", "--jobs", "1", "--json")
+    assert code_of(*command, "--slo", "p50 tpot < 1ms") == 0
+    printed = capsys.readouterr()
+    assert "no rate is met: p50 tpot < 1ms is missed by requests alone" in printed.err
+    content = json.loads(printed.out)
+    assert content["rows"][0]["at"] is None
+    assert content["cheapest"] == [[]]
+    assert "Today's traffic: no candidate bears it within the objectives." in content["sentences"]
+
+
 @pytest.mark.slow
 def test_rates_are_those_of_capacity_by_hand(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = data / "traces" / "azure_2023" / "AzureLLMInferenceTrace_conv.csv.gz"
