@@ -54,7 +54,8 @@ def choice(content: Content, place: int, growth: float) -> Iterator[str]:
     """What to buy for one growth, and what to be sure; for the first with the headroom and what limits it."""
     rows, chosen = content["rows"], content["cheapest"][place]
     if not chosen:
-        yield f"{times(growth)}: no candidate bears it within the objectives."
+        of = "" if content["complete"] else " of those looked at"
+        yield f"{times(growth)}: no candidate{of} bears it within the objectives."
         return
     words = [bought(content, rows[number], rows[number]["needs"][place], place == 0) for number in chosen]
     begin = "the cheapest is " if content["prices"] is not None else ""

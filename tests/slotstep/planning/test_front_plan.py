@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -250,3 +252,29 @@ def test_rates_are_those_of_capacity_by_hand(data: Path, tmp_path: Path, capsys:
     assert found["at"] <= other["missed"]
     assert other["at"] <= found["missed"]
     assert found["binding"] == other["binding"]
+
+
+@pytest.mark.slow
+def test_what_was_found_before_ctrl_c_is_kept(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "slotstep", "plan", str(log(tmp_path)), *MODEL, "--gpus", "h100,a100,l40s,l4"]
+    command += [*SLO, "--tensor-parallel", "1", "--jobs", "1", "--out", str(tmp_path / "out")]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert running.stderr is not None
+    for line in running.stderr:
+        if "1 of 4: " in line:
+            break
+    os.killpg(running.pid, signal.SIGINT)
+    printed, said = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert "interrupted: the candidates above were looked at, the others were not" in said
+    assert "Not every candidate was looked at: the command was interrupted." in " ".join(printed.split())
+    content = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert content["complete"] is False
+    assert [row["gpu"] for row in content["rows"]] == ["h100-sxm"]
