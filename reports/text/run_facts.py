@@ -204,8 +204,12 @@ def _cache(cache: Mapping[str, Any]) -> str:
     start = f"{cache['warm_pages']:,} pages warm at the start" if cache["warm_pages"] else "cold at the start"
     if not cache["queried_tokens"]:
         return f"{start}; nothing looked up"
+    if cache["hit_rate"] is None:
+        found = "what would be found cannot be told: no request says what is in its prompt, and each shares nothing"
+    else:
+        found = f"{percent(cache['hit_rate'])} of {cache['queried_tokens']:,} tokens looked up were found"
     words = (
-        f"{percent(cache['hit_rate'])} of {cache['queried_tokens']:,} tokens looked up were found; "
+        f"{found}; "
         f"{cache['evictions']:,} evictions, {significant(cache['idle_pages'])} pages cached but idle on average; "
         f"{start}"
     )

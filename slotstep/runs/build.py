@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
+from sim.cost.forms import StepCost
 from sim.cost.full_batch import Bound, Load, Machine, bound
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
@@ -44,8 +45,8 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
     ]
 
 
-def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
-    """The most that each replica could bear of such requests.
+def bounds(scenario: Scenario, load: Load, price: StepCost | None = None) -> list[Bound] | None:
+    """The most that each replica could bear of such requests, at its step cost or at `price`.
 
     None for static batches, and for pools of prefill and decode.
     """
@@ -61,7 +62,7 @@ def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
         machine = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
         key = (id(engine), id(each.cost))
         if key not in found:
-            found[key] = bound(costs.cost(each), machine, load)
+            found[key] = bound(costs.cost(each) if price is None else price, machine, load)
     return [found[id(each.engine), id(each.cost)] for each in each_one]
 
 

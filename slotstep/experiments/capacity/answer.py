@@ -21,6 +21,8 @@ IN_BATCH = ("tpot_s", "itl_s")
 """Latencies that start in the batch and do not include queueing."""
 STEP_TIME = "step time"
 """What limits the rate where requests hardly wait and steps of full batches last too long."""
+LEAST = 0.1
+"""Of the answer: at the slow end a lower rate than that is none, since objectives are met then by requests alone."""
 NEGLIGIBLE = 0.01
 """Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
 
@@ -130,8 +132,7 @@ def slow_end_of(answer: Answer, finder: Callable[[StepCost], Finder]) -> SlowEnd
     except BadInput as error:
         return SlowEnd(unknown=str(error).rpartition(": ")[2].partition("; expected")[0])
     cost = uncertainty.slow(answer.variant.scenario)
-    at = None
-    if answer.knee is not None:
-        above = ABOVE * answer.knee.at / max(cost.decode, cost.prompts) ** 0.5
-        at = finder(cost).bracket(above).good
+    at, searched = None, finder(cost)
+    if answer.knee is not None and (isinstance(answer.knee.at, int) or searched.good(LEAST * answer.knee.at)):
+        at = searched.bracket(ABOVE * answer.knee.at / max(cost.decode, cost.prompts) ** 0.5).good
     return SlowEnd(at, cost.decode, cost.prompts, stated.source)

@@ -13,6 +13,7 @@ from slotstep.experiments.capacity.answer import Answer
 from slotstep.experiments.capacity.judge import GIVEN_UP, Judged, Point
 from slotstep.experiments.capacity.question import Question
 from slotstep.experiments.capacity.spread import SURE, Spread
+from slotstep.runs.policy import predictor
 
 LEDGER = "slot_seconds"
 
@@ -49,6 +50,7 @@ def of_answer(question: Question, answer: Answer) -> dict[str, Any]:
     variant = answer.variant
     return {
         "policy": variant.policy,
+        "predictor": predictor(variant.scenario),
         "profile": variant.profile and variant.profile.name,
         "profile_sha256": variant.profile and variant.profile.sha256,
         "device": variant.device,

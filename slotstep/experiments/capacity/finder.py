@@ -27,6 +27,8 @@ from slotstep.runs.workload import load
 AROUND = (0.5, 0.8, 1.15)
 """Points that the curve has in any case, relative to the knee: below it with RUNS_AROUND runs."""
 RUNS_AROUND = 2
+BEYOND = (1.3, 1.6, 2.0)
+"""Further points, relative to the knee, as long as none is missed with confidence."""
 NEAR = 0.06
 """Relative distance below which a point of the curve stands for another."""
 
@@ -117,6 +119,10 @@ class Finder:
         missing = [near for near in wanted if all(abs(at / near - 1) > NEAR for at in self.shown())]
         self.run([at for at in missing if at < knee], RUNS_AROUND)
         self.run([at for at in missing if at > knee], self.stages[0])
+        for factor in BEYOND:
+            if any(at > knee and self.point(at).met is False for at in self.shown()):
+                break
+            self.good(factor * knee)
 
     # ------------------------------------------------------------------ the values
 

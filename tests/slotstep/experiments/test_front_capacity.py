@@ -385,8 +385,12 @@ def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> N
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.output={lognormal: {mean: 20, cv: 2}}"])
     slo = (parse("p90 wait < 20ms"),)
     question = Question(scenario, objectives=slo, policies=("fcfs", "sjf"), jobs=1, seeds=4, tolerance=0.05)
-    fcfs, sjf = content_of(question, *find(question))["answers"]
+    content = content_of(question, *find(question))
+    fcfs, sjf = content["answers"]
+    assert "sjf: the predictor sees the true output lengths, as no engine can." in content["sentences"]
     assert fcfs["at"] < sjf["at"] < 1.05 * THEORY * 50 / 20
+    assert (fcfs["predictor"], sjf["predictor"]) == (None, "exact")
+    assert fcfs["missed"] > fcfs["at"]
     assert fcfs["binding"] == "p90 wait < 20ms"
 
 
