@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the rows that were asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.silicon.sglang", description="Open rows of SGLang.")
     parser.add_argument("--rows", type=int, help="at most so many, drawn by a seed")
-    parser.add_argument("--clients", type=int, default=128, help="leave out rows with more clients")
+    parser.add_argument("--clients", type=int, default=64, help="leave out rows with more clients")
     parser.add_argument("--out", type=Path, help="write a line for each row here, as CSV")
     options = parser.parse_args(arguments)
     known = [row for row in aggregated() if row.backend == "sglang" and row.model.startswith(BLOCKS)]
