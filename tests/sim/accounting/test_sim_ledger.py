@@ -6,12 +6,13 @@ from sim_stories import Script, booked, engine, job, jobs, run
 from policies.fcfs import FirstComeFirstServed
 from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
-from sim.accounting.ledger import decoding, fleet_pages, peak_pages, stretches
+from sim.accounting.ledger import begins, decoding, fleet_pages, makespan, peak_pages, stretches, wasted_stretches
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
+from sim.log.events import EventLog, Kind
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Patience, Request
@@ -191,3 +192,66 @@ def test_the_pages_of_all_replicas_at_their_fullest():
     assert peak_pages([replica([4], 0), replica([5], 10)]) == 5
     assert fleet_pages([replica([4], 0), replica([5], 5)], 0, 15).peak_used == 9
     assert fleet_pages([replica([4], 0)], 0, 10).peak_used == 4
+
+
+def test_a_run_lasts_from_the_first_queue_entry_to_the_last_end():
+    # a comes at 5 and has 3 steps of 10. The second engine is empty; on the third b comes at 2, and ends at 12.
+    def records(*requests):
+        return RequestRecords(run(requests, engine(slots=1), Unit(10)))
+
+    fleet = [records(job("a", 3, arrival=5)), records(), records(job("b", 1, arrival=2))]
+    assert (begins(fleet), makespan(fleet)) == (2, 33)
+    assert (begins(fleet[:1]), makespan(fleet[:1])) == (5, 30)
+    assert (begins(fleet[1:2]), makespan(fleet[1:2])) == (0, 0)
+
+
+def test_the_fullest_instant_is_exact_where_floats_skip_a_nanosecond():
+    # 5 pages for the ns from 2^53 on, then 4 on another replica for the next one: as floats both are one instant.
+    def replica(pages, arrival):
+        scheduler = engine(slots=1, page_size=1)
+        return RequestRecords(run([job("a", 1, prompt=pages, arrival=arrival)], scheduler))
+
+    assert peak_pages([replica(5, 2**53), replica(4, 2**53 + 1)]) == 5
+
+
+def worked(request, stays, stints=(), chunks=(), queued=0, released=True):
+    """The log of a request that its client cancelled: (first, end) in a slot, decoding; (step, start, tokens)."""
+    log = EventLog(slots=1, pages=99, page_size=1, on_demand=True)
+    log.event(0, Kind.QUEUED, log.add(request), queued)
+    for step in range(max(end for _, end in stays)):
+        for at, start, tokens in chunks:
+            if at == step:
+                log.chunk(0, start, tokens)
+        log.ran.durations.append(1)
+    for first, end in stays:
+        log.stay(0, first, end)
+    for first, end in stints:
+        log.stint(0, first, end)
+    log.end(99, Kind.CANCELLED, 0)
+    if released:
+        log.event(99, Kind.RELEASED, 0, 1)
+    return RequestRecords(log)
+
+
+def test_what_is_wasted_was_booked_before_as_it_was_computed():
+    # A prompt of 5 and two tokens; preempted with 7 positions, it computes 5 of them again, then 2, then the eighth.
+    records = worked(Request("a", 0, 5, 9), [(0, 3), (4, 9)], [(1, 3)], [(0, 0, 5), (4, 0, 5), (5, 5, 2), (6, 7, 1)])
+    assert list(wasted_stretches(records, records.wasted)) == [
+        ("prefill", 0, 1),
+        ("decode", 1, 3),
+        ("recomputed", 4, 5),
+        ("recomputed", 5, 6),
+        ("decode", 6, 7),
+        ("held", 7, 9),
+    ]
+    assert list(wasted_stretches(records, ~records.wasted)) == []
+
+
+def test_one_that_left_its_slot_only_by_preemption_was_never_held():
+    records = worked(Request("a", 0, 5, 9), [(0, 3)], chunks=[(0, 0, 5)], released=False)
+    assert list(wasted_stretches(records, records.wasted)) == [("prefill", 0, 1), ("no_budget", 1, 3)]
+
+
+def test_the_queue_entry_says_what_another_engine_lost():
+    records = worked(Request("a", 0, 5, 9), [(0, 2)], chunks=[(0, 0, 3), (1, 3, 2)], queued=3)
+    assert list(wasted_stretches(records, records.wasted)) == [("recomputed", 0, 1), ("prefill", 1, 2)]

@@ -3,10 +3,15 @@
 import pytest
 from sim_stories import engine, happenings, job, static_engine
 
+from policies.fcfs import FirstComeFirstServed
 from policies.priority import PriorityOrder
 from policies.sjf import ShortestJobFirst
+from sim.engine.config import EngineConfig
+from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
-from sim.policy.base import Reserve
+from sim.memory.pool import PagePool
+from sim.memory.prefix import PrefixPool
+from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Leg, Patience, Request
 
 
@@ -68,6 +73,7 @@ def test_what_was_cancelled_on_its_way_is_only_logged():
         [2, Kind.DEQUEUED, 1, 0],
     ]
     assert (scheduler.log.ended, scheduler.state.waiting.count) == (1, 0)
+    assert [request.id for request in scheduler.log.requests] == ["a", "b"]
 
 
 def test_where_a_part_was_computed_elsewhere_the_queue_entry_says_what_is_lost():
@@ -105,6 +111,43 @@ def test_behind_others_it_is_seen_only_if_its_pages_are_free():
     step(first, 0)
     submitted(first, job("d", 1, prompt=4), now=1)
     assert first.unsettled  # under this order it might go before b
+
+
+def test_the_first_that_waits_is_seen_whether_its_pages_are_free_or_not():
+    # From then on the log says that one waits, and why.
+    scheduler = engine(slots=3, pages=8, page_size=1)
+    submitted(scheduler, job("a", 3, prompt=5))
+    step(scheduler, 0)
+    submitted(scheduler, job("b", 1, prompt=4), now=1)
+    assert scheduler.unsettled
+
+
+def test_where_the_number_present_limits_chunks_every_arrival_is_seen():
+    scheduler = engine(slots=3, pages=8, page_size=1, chunk_limit=5)
+    submitted(scheduler, job("a", 3, prompt=5), job("b", 1, prompt=4))
+    step(scheduler, 0)
+    submitted(scheduler, job("d", 1, prompt=4), now=1)
+    assert scheduler.unsettled
+
+
+def test_nothing_has_come_to_an_engine_that_is_new():
+    scheduler = engine(slots=1)
+    assert (scheduler.unsettled, scheduler.complaint, scheduler.busy) == (False, "", False)
+
+
+@pytest.mark.parametrize(
+    ("pool", "rule", "one_for_all"),
+    [
+        (PagePool(9, 4), Optimistic(), True),  # only the number of its positions is known of a sequence
+        (PagePool(9, 4), Reserve(), False),
+        (PrefixPool(9, 4), Optimistic(), False),
+    ],
+)
+def test_a_sequence_knows_its_memory_and_what_it_holds_of_it(pool, rule, one_for_all):
+    scheduler = Scheduler(Policy(FirstComeFirstServed(), rule), pool, EngineConfig(slots=1, token_budget=9))
+    a, b = submitted(scheduler, job("a", 1), job("b", 1))
+    assert a.pool is b.pool is pool
+    assert (a.pages is b.pages) == one_for_all
 
 
 def test_with_all_slots_taken_it_is_seen_where_it_may_take_one():
@@ -160,7 +203,7 @@ def test_giving_up_in_a_slot_or_in_the_queue():
     before = scheduler.log.event_table().tolist()
     assert before[-3:] == [[1, Kind.CANCELLED, 1, 1], [1, Kind.DEQUEUED, 1, 0], [1, Kind.TIMED_OUT, 0, 1]]
     scheduler.abort(a, 1, Kind.CANCELLED)
-    assert not scheduler.unsettled
+    assert scheduler.unsettled is False
     assert scheduler.log.event_table().tolist() == before
     scheduler.plan(1)
     assert happenings(scheduler.log, "released") == [(1, "released", "a")]

@@ -276,6 +276,38 @@ def test_blocks_line_up_with_pages_or_are_refused():
         pool.keys(Sequence(Request("d", 0, 6, 1, blocks=(1, 2), block_size=3), 4), 1)
 
 
+def test_every_change_and_every_eviction_is_counted():
+    pool = PrefixPool(pages=4, page_size=4)
+    for token in (1, 2):
+        seq = of(token, (token,) * 9)
+        compute(pool, seq)
+        leave(pool, seq)
+        # Two pages enter at once: one change. The second sequence takes three pages: one of the first goes.
+        assert pool.changes == (1, 3)[token - 1]
+    assert pool.use.evictions == 1
+    pool.take(3)
+    assert (pool.changes, pool.use.evictions) == (5, 3)
+
+
+def test_the_answer_that_a_session_repeats_is_content_too():
+    # A prompt of 6 and 3 tokens of the answer, in pages of 4: two full pages are found by the next turn.
+    pool = PrefixPool(pages=9, page_size=4)
+    first = Sequence(Request("0", 0, 6, 4, "a", tokens=ABC[:9], spoken=3), 0)
+    pool.take(3)
+    pool.keep(first, 2)
+    assert pool.find(of(1, ABC)) == first.pages.table
+
+
+def test_a_key_from_content_has_sixteen_bytes_however_long_the_prefix():
+    pool = PrefixPool(pages=9, page_size=1)
+    assert [len(key) for key in pool.keys(of(0, ABC), 9)] == [16] * 9
+
+
+def test_a_pool_without_a_cache_finds_nothing():
+    pool, seq = PagePool(9, 4), of(0, ABC)
+    assert (pool.look_up(seq, 8), pool.in_use(pool.find(seq))) == ((None, 0), 0)
+
+
 # ---------------------------------------------------------------- numbers
 
 
