@@ -178,3 +178,52 @@ def test_who_is_asked_and_told_what_and_when():
     assert step(50) == [("processed", 1), ("paused", "b", 6)]
     assert step(60) == [("gone", "b"), ("left", "b", 6)]
     scheduler.check()
+
+
+class Displacing(Watched):
+    """An order that could take the slot of a running sequence, and does not."""
+
+    preempts = True
+
+    def displaced(self, head, running, now, step):
+        self.calls.append(("displaced", head.request.id, [seq.request.id for seq in running], now, step))
+
+
+def test_an_order_that_preempts_is_asked_with_every_plan():
+    calls = []
+    scheduler = engine(slots=1, order=Displacing(calls))
+    for name in "ab":
+        scheduler.submit(job(name, 9), 0)
+    scheduler.commit(scheduler.plan(0), 10)
+    calls.clear()
+    scheduler.plan(10)
+    assert calls == [
+        ("head", 10, 1),
+        ("displaced", "b", ["a"], 10, 1),
+        ("order.next_change", 10, 1),
+        ("processed", 1),
+    ]
+
+
+class NotBehind(Optimistic):
+    """Only a sequence enters that the step computes whole; whether it would is noted in `seen`."""
+
+    def __init__(self):
+        super().__init__()
+        object.__setattr__(self, "seen", [])
+
+    def allows(self, seq, running, pool, step):
+        self.seen.append((seq.request.id, seq.behind, step))
+        return not seq.behind
+
+
+def test_a_rule_sees_whether_the_step_would_leave_a_sequence_behind():
+    # 6 tokens a step. a's prompt leaves 2 of them for b's 5 in step 0, then 5: all.
+    rule = NotBehind()
+    scheduler = engine(slots=2, budget=6, admission=rule)
+    scheduler.submit(job("a", 9, prompt=4), 0)
+    scheduler.submit(job("b", 9, prompt=5), 0)
+    for now in (0, 1):
+        scheduler.commit(scheduler.plan(now), now + 1)
+    assert rule.seen == [("b", True, 0), ("b", False, 1)]
+    assert len(scheduler.state.running) == 2

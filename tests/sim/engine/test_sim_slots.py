@@ -74,6 +74,13 @@ def test_a_long_backlog_is_list_scheduling():
     assert ((steps.decode + steps.prefill)[steps.waiting > 0] == 8).all()
 
 
+def test_what_waits_although_all_slots_are_taken_is_for_want_of_demand_unless_fewer_may_run():
+    # No slot is empty, or one, which max_active keeps empty.
+    for settings, reason in (({"slots": 1}, "no_demand"), ({"slots": 2, "max_active": 1}, "limited")):
+        log = run(jobs(a=3, b=1), engine(**settings))
+        assert steps_frame(log).reason.tolist() == [reason] * 3 + ["no_demand"]
+
+
 def test_completion_then_arrival_then_one_plan_at_one_instant():
     # At 10 ns a ends and b and c arrive: the slot goes to the shorter of the two newcomers, decided once.
     requests = [job("a", 1), job("b", 5, arrival=10), job("c", 2, arrival=10)]
