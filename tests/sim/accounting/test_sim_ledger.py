@@ -6,12 +6,22 @@ from sim_stories import Script, booked, engine, job, jobs, run
 from policies.fcfs import FirstComeFirstServed
 from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
-from sim.accounting.ledger import begins, decoding, fleet_pages, makespan, peak_pages, stretches, wasted_stretches
+from sim.accounting.ledger import (
+    begins,
+    cached_at_rest,
+    decoding,
+    fleet_pages,
+    makespan,
+    peak_pages,
+    stretches,
+    wasted_stretches,
+)
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
+from sim.log.cache_use import CacheUse
 from sim.log.events import EventLog, Kind
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
@@ -124,6 +134,15 @@ def test_an_engine_without_a_step_has_its_warm_pages_cached():
     positions = summary(logs)["pages"]["positions"]
     assert positions["cached"] == pytest.approx(32)
     assert sum(positions.values()) == pytest.approx(320)
+
+
+def test_pages_cached_at_rest_are_counted_from_one_change_to_the_next():
+    # An engine that never runs a step: 1 page is warm until 10, 2 are cached until 30, 5 until 40.
+    log = EventLog(slots=1, pages=9, page_size=1, on_demand=True, cache=CacheUse())
+    log.cache.warm_pages = 1
+    log.rest(10, 2)
+    log.rest(30, 5)
+    assert cached_at_rest(RequestRecords(log), 0, 40) == 10 * 1 + 20 * 2 + 10 * 5
 
 
 def test_a_stint_is_cut_where_the_decoders_stand_still():
