@@ -109,20 +109,23 @@ def test_a_closed_batch_goes_on_when_one_of_it_has_ended():
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_steps_of_one_batch_may_be_committed_one_by_one(ahead):
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_the_steps_of_one_batch_may_be_committed_in_parts(ahead, at_once):
     # Whether they were announced by `proceed` or not: the log is that of planning each of them.
-    def log(repeats):
+    def log(part):
         scheduler = submitted(engine(slots=2, page_size=2), job("a", 6, prompt=2), job("b", 9, prompt=2))
         now = 0
         while (batch := scheduler.plan(now)).tokens:
-            steps = len(batch.growth) if repeats else 1
-            if repeats and ahead and steps > 1:
-                scheduler.proceed(batch, steps - 1)
-            for _ in range(steps):
-                now += 1
-                scheduler.commit(batch, now)
+            left = len(batch.growth) if part else 1
+            if ahead and left > 1:
+                scheduler.proceed(batch, left - 1)
+            while left:
+                steps = min(part or 1, left)
+                left -= steps
+                now += steps
+                scheduler.commit(batch, now, array("q", [1] * steps))
         scheduler.check()
         return scheduler.log
 
-    assert log(repeats=True).sha256() == log(repeats=False).sha256()
-    assert steps_frame(log(repeats=True)).equals(steps_frame(log(repeats=False)))
+    assert log(at_once).sha256() == log(None).sha256()
+    assert steps_frame(log(at_once)).equals(steps_frame(log(None)))
