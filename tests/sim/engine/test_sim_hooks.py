@@ -1,10 +1,12 @@
 """What an engine asks its policy and tells its listeners: each call, with the time and the step of it."""
 
-from sim_stories import engine, job
+from sim_stories import PLENTY, engine, job
 
 from policies.fcfs import FirstComeFirstServed
+from policies.priority import PriorityOrder
 from sim.policy.base import LastAdmitted, Optimistic
 from sim.policy.listener import Listener
+from sim.request import Request
 
 
 class Watched(FirstComeFirstServed, Listener):
@@ -203,6 +205,19 @@ def test_an_order_that_preempts_is_asked_with_every_plan():
         ("order.next_change", 10, 1),
         ("processed", 1),
     ]
+
+
+def test_what_the_victim_may_still_need_is_not_to_come():
+    # a computes 4 + 6 - 1 = 9 positions and b 6. c would take b's slot in step 1: of a's 9 positions 5 are to come.
+    calls = []
+    scheduler = engine(slots=2, order=PriorityOrder(), admission=WatchedRule(calls), preempt_for_slot=True)
+    for name, output, prompt, priority in (("a", 6, 4, 1), ("b", 5, 2, 2)):
+        scheduler.submit(Request(name, 0, prompt, output, priority=priority), 0)
+    scheduler.commit(scheduler.plan(0), 1)
+    scheduler.submit(Request("c", 1, 3, 1), 1)
+    calls.clear()
+    scheduler.plan(1)
+    assert calls[:3] == [("positions", "c", 3), ("spare", PLENTY, 5, 1), ("allows", "c", ["a"], PLENTY, 1)]
 
 
 class NotBehind(Optimistic):

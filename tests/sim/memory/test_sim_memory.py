@@ -207,6 +207,14 @@ def test_sequences_spliced_in_at_once_are_copied_one_by_one():
     assert cost.seen("copied")[0] == (5 + 14,)
 
 
+def test_a_sequence_as_long_as_the_rows_is_copied_alone():
+    # a opens a rectangle of 1 x 5; b has 5 positions too: its prompt of 2.
+    cost = Recorder()
+    scheduler = engine(slots=3, pages=100, page_size=1, admission=Reserve(), contiguous=True)
+    run([job("a", 3, prompt=3), job("b", 4, prompt=2)], scheduler, cost, macro=False)
+    assert cost.seen("copied")[0] == (5 + 2,)
+
+
 def test_a_pool_counts_its_pages():
     pool = PagePool(pages=3, page_size=16)
     assert [pool.pages_for(positions) for positions in (0, 1, 16, 17, 32, 33)] == [0, 1, 1, 2, 2, 3]
