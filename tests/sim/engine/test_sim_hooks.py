@@ -4,6 +4,7 @@ from sim_stories import PLENTY, engine, job
 
 from policies.fcfs import FirstComeFirstServed
 from policies.priority import PriorityOrder
+from sim.log.events import Kind
 from sim.policy.base import LastAdmitted, Optimistic
 from sim.policy.listener import Listener
 from sim.request import Request
@@ -218,6 +219,38 @@ def test_what_the_victim_may_still_need_is_not_to_come():
     calls.clear()
     scheduler.plan(1)
     assert calls[:3] == [("positions", "c", 3), ("spare", PLENTY, 5, 1), ("allows", "c", ["a"], PLENTY, 1)]
+
+
+def test_rule_and_listeners_are_told_of_one_whose_client_gives_up():
+    calls = []
+    scheduler = engine(slots=1, order=Watched(calls), admission=WatchedRule(calls))
+    a = scheduler.submit(job("a", 9), 0)
+    scheduler.commit(scheduler.plan(0), 10)
+    scheduler.abort(a, 10, Kind.CANCELLED)
+    calls.clear()
+    scheduler.plan(10)
+    assert calls == [("paused", "a", 1), ("gone", "a"), ("left", "a", 1)]
+
+
+class Clocked(Watched):
+    """An order whose head may change 5 ns from now."""
+
+    def next_change(self, now, step):
+        super().next_change(now, step)
+        return now + 5, None
+
+
+def test_the_order_says_when_its_head_may_change_if_one_waits():
+    calls = []
+    scheduler = engine(slots=1, order=Clocked(calls))
+    assert scheduler.order_changes_at(7) is None
+    scheduler.submit(job("a", 2), 0)
+    assert scheduler.order_changes_at(7) == 12
+    scheduler.commit(scheduler.plan(0), 10)
+    scheduler.submit(job("b", 2), 10)
+    assert scheduler.order_changes_at(10) == 15
+    asked = [call for call in calls if call[0] == "order.next_change"]
+    assert asked == [("order.next_change", 7, 0), ("order.next_change", 10, 1)]
 
 
 class NotBehind(Optimistic):

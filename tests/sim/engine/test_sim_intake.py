@@ -211,6 +211,18 @@ def test_giving_up_in_a_slot_or_in_the_queue():
     scheduler.check()
 
 
+def test_one_that_gives_up_with_its_last_token_in_flight_leaves_with_the_next_plan():
+    # Two steps in flight: b's second and last token is planned with step 1. The log says that nothing was to come.
+    scheduler = engine(slots=2, depth=2)
+    _, b = submitted(scheduler, job("a", 9), job("b", 2))
+    first = scheduler.plan(0)
+    scheduler.plan(0)
+    scheduler.commit(first, 1)
+    scheduler.abort(b, 1, Kind.CANCELLED)
+    scheduler.plan(1)
+    assert scheduler.log.event_table()[-2:].tolist() == [[1, Kind.CANCELLED, 1, 1], [1, Kind.RELEASED, 1, 1]]
+
+
 def test_giving_up_in_the_queue_is_seen_where_the_head_may_change():
     roomy = engine(slots=2, pages=8, page_size=1)
     _, b = submitted(roomy, job("a", 3, prompt=5), job("b", 1, prompt=4))

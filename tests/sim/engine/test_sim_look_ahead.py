@@ -34,7 +34,9 @@ def holds(scheduler, steps, first=0):
 
 def test_to_the_end_of_the_first_that_ends():
     # Step 0 computes the prompts. a decodes in steps 1 and 2, b in 1 to 4.
-    assert holds(submitted(engine(slots=2), job("a", 3), job("b", 5)), 6) == [1, 2, 1, 2, 1, 0]
+    scheduler = submitted(engine(slots=2), job("a", 3), job("b", 5))
+    assert holds(scheduler, 6) == [1, 2, 1, 2, 1, 0]
+    assert scheduler.log.step_durations().tolist() == [1] * 5
 
 
 def test_not_longer_than_is_planned_ahead_at_most():

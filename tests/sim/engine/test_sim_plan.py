@@ -55,6 +55,14 @@ def test_who_gets_nothing_computes_nothing():
     ]
 
 
+def test_those_after_a_victim_go_on():
+    # 6 pages of 1, all taken after two steps. a finds none, and b leaves with two: one for a, and one for c.
+    scheduler = engine(slots=3, pages=6, page_size=1, victim=TheSecond())
+    for name in "abc":
+        scheduler.submit(job(name, 4), 0)
+    assert [assigned(scheduler, now) for now in range(3)][-1] == [("a", 2, 1), ("c", 2, 1)]
+
+
 class TheFirst:
     """The first admitted must go."""
 
