@@ -183,6 +183,18 @@ def test_who_is_asked_and_told_what_and_when():
     scheduler.check()
 
 
+def test_steps_that_go_on_are_told_at_once():
+    calls = []
+    scheduler = engine(slots=2, order=Watched(calls))
+    for name in "ab":
+        scheduler.submit(job(name, 5), 0)
+    scheduler.commit(scheduler.plan(0), 10)
+    batch = scheduler.plan(10)
+    calls.clear()
+    scheduler.proceed(batch, 3)
+    assert calls == [("processed", 6), ("paused", "a", 5), ("paused", "b", 5)]
+
+
 class Displacing(Watched):
     """An order that could take the slot of a running sequence, and does not."""
 

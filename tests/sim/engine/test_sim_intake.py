@@ -256,6 +256,50 @@ def test_after_a_failure_only_the_queue_is_left():
     assert (totals.computed, totals.reach, totals.touched, totals.over, totals.swapping) == (0, 0, 0, 0, 0)
     assert (len(state.running), len(state.catching_up), state.waiting.count, state.decoders.step) == (0, 0, 2, 2)
     assert (state.pool.free, scheduler.unsettled, scheduler.busy) == (40, False, True)
+    assert state.admissions.filled == []
+
+
+def test_the_last_token_of_a_sequence_can_be_to_come_again():
+    scheduler = engine(slots=1)
+    [a] = submitted(scheduler, job("a", 1))
+    scheduler.plan(0)
+    assert a.over is True
+    scheduler.state.reopen(a)
+    assert a.over is False
+
+
+def test_one_that_goes_on_elsewhere_ends_here_with_its_first_token():
+    scheduler = engine(slots=1)
+    a = scheduler.submit(job("a", 5), 0, Leg(hands_over=True))
+    step(scheduler, 0)
+    assert scheduler.log.event_table()[-2:].tolist() == [[1, Kind.FIRST_TOKEN, 0, 0], [1, Kind.MOVED, 0, 0]]
+    assert a.outcome is Kind.MOVED
+    assert scheduler.take_departed() == [a]
+
+
+def test_one_whose_client_waits_for_two_tokens_is_cancelled_with_the_second():
+    scheduler = engine(slots=1)
+    [a] = submitted(scheduler, Request("a", 0, 3, 9, patience=Patience(cancel_tokens=2)))
+    step(scheduler, 0)
+    step(scheduler, 1)
+    assert scheduler.log.event_table()[-1].tolist() == [2, Kind.CANCELLED, 0, 2]  # after two steps
+    assert (a.outcome, scheduler.take_departed()) == (Kind.CANCELLED, [a])
+
+
+def test_one_whose_last_token_is_lost_has_ended():
+    scheduler = engine(slots=1, evict="after", harvest="next")
+    [a] = submitted(scheduler, job("a", 1))
+    step(scheduler, 0)
+    scheduler.abort(a, 1, Kind.CANCELLED)
+    step(scheduler, 1)
+    scheduler.plan(2)
+    assert [(event.time, event.what) for event in happenings(scheduler.log)] == [
+        (0, "queued"),
+        (0, "admitted"),
+        (1, "lost"),
+        (2, "finished"),
+        (2, "released"),
+    ]
 
 
 def test_what_a_sequence_is_to_compute():

@@ -80,9 +80,34 @@ def test_a_swap_is_paid_with_the_next_step_that_computes():
         cost,
         macro=False,
     )
-    assert [moved for (moved,) in cost.seen("swapped")][:4] == [0, 0, 2, 0]
+    # They move in again when b has left, at 4.
+    assert [moved for (moved,) in cost.seen("swapped")] == [0, 0, 2, 0, 2, 0]
     assert values(log, "preempted") == [("a", 0)]
-    assert times(log, "finished")["b"] == 4
+    assert times(log, "finished") == {"a": 6, "b": 4}
+
+
+def test_all_positions_that_move_in_one_step_are_paid():
+    # 7 pages of 1. c leaves in step 2 with two positions, b in step 3 with three. a has all pages in step 6, and in
+    # step 7 both are back.
+    cost = Recorder()
+    requests = [job("a", 7), job("b", 4), job("c", 3)]
+    log = run(requests, engine(slots=3, pages=7, page_size=1, swap=True), cost, macro=False)
+    assert [moved for (moved,) in cost.seen("swapped")] == [0, 0, 2, 3, 0, 0, 0, 5]
+    assert times(log, "finished") == {"a": 7, "b": 8, "c": 8}
+    # 8 pages. In step 1 a computes 4 positions more: c and then b leave for it, each with one position.
+    cost = Recorder()
+    requests = [job("a", 1, prompt=8), job("b", 3), job("c", 3)]
+    scheduler = engine(slots=3, budget=6, pages=8, page_size=1, chunk_limit=4, swap=True)
+    run(requests, scheduler, cost, macro=False)
+    assert [moved for (moved,) in cost.seen("swapped")][:2] == [0, 2]
+
+
+def test_what_is_looked_up_again_after_a_preemption_is_counted_apart():
+    # As above, with a cache: a and b look up a token each; a, with two more, looks up three when it comes back.
+    policy = Policy(FirstComeFirstServed(), victim=TheFirst())
+    scheduler = Scheduler(policy, PrefixPool(4, 1), EngineConfig(slots=2, token_budget=PLENTY))
+    log = run([job("a", 4), job("b", 4)], scheduler)
+    assert (log.cache.queried, log.cache.requeried) == (2, 3)
 
 
 def test_a_page_that_two_hold_is_live_once():

@@ -3,7 +3,7 @@
 from heapq import heapify, heapreplace
 
 import pytest
-from sim_stories import Recorder, booked, engine, happenings, job, jobs, run, static_engine, times
+from sim_stories import Recorder, booked, engine, happenings, job, jobs, run, static_engine, times, values
 
 from policies.sjf import ShortestJobFirst
 from sim.accounting.frames import steps_frame
@@ -28,6 +28,7 @@ def test_a_freed_slot_goes_to_the_next_in_line_at_once():
     log = run(jobs(a=2, b=4, c=1), engine(slots=2))
     assert times(log, "finished") == {"a": 2, "b": 4, "c": 3}
     assert times(log, "admitted") == {"a": 0, "b": 0, "c": 2}
+    assert values(log, "released") == [("a", 1), ("c", 1), ("b", 1)]  # nothing was to come of them
 
 
 def test_a_closed_batch_makes_the_next_in_line_wait_for_its_slowest():

@@ -38,6 +38,16 @@ def test_a_prompt_is_found_once_the_step_that_computes_it_has_been_planned():
     assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 0), ("c", 8)]
 
 
+def test_the_part_of_a_prompt_is_found_that_earlier_steps_have_computed():
+    # 4 tokens of a a step. While the second 4 are planned b finds the first 4.
+    tokens = tuple(range(12))
+    requests = [Request(name, arrival, 12, 2, tokens=tokens) for name, arrival in (("a", 0), ("b", 1))]
+    policy = Policy(FirstComeFirstServed())
+    settings = EngineConfig(slots=2, token_budget=4, chunk_limit=2)
+    scheduler = Scheduler(policy, RadixPool(100, 1), settings)
+    assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 4)]
+
+
 def test_only_whole_pages_are_shared():
     pool = RadixPool(25, 4)
     serve(pool, sequence(0, range(10)))
