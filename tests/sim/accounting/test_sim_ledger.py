@@ -1,5 +1,7 @@
 """The ledger: one story for each row of empty slots, and the same rows in time."""
 
+from array import array
+
 import pytest
 from sim_stories import Script, booked, engine, job, jobs, run
 
@@ -13,7 +15,9 @@ from sim.accounting.ledger import (
     fleet_pages,
     makespan,
     peak_pages,
+    planned_by_step,
     stretches,
+    waiting_by_step,
     wasted_stretches,
 )
 from sim.accounting.metrics import summary
@@ -22,7 +26,7 @@ from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.log.cache_use import CacheUse
-from sim.log.events import EventLog, Kind
+from sim.log.events import RUN, EventLog, Kind
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Patience, Request
@@ -231,6 +235,39 @@ def test_the_fullest_instant_is_exact_where_floats_skip_a_nanosecond():
         return RequestRecords(run([job("a", 1, prompt=pages, arrival=arrival)], scheduler))
 
     assert peak_pages([replica(5, 2**53), replica(4, 2**53 + 1)]) == 5
+
+
+def three_steps(depth):
+    """The log of 3 steps of 10 ns, planned at 0 when two wait. One comes at 10 and one at 15, one leaves at 20."""
+    log = EventLog(slots=1, pages=9, page_size=1, on_demand=True, depth=depth)
+    for time, kind in (
+        (0, Kind.QUEUED),
+        (0, Kind.ADMITTED),
+        (10, Kind.QUEUED),
+        (15, Kind.QUEUED),
+        (20, Kind.DEQUEUED),
+    ):
+        log.event(time, kind, 0)
+    row = dict.fromkeys(RUN, 0) | {"steps": 3, "waiting": 2}
+    log.run(tuple(row.values()), array("q", [10] * 3), array("q", [0] * 3))
+    return RequestRecords(log)
+
+
+def test_how_many_wait_when_each_step_is_planned():
+    # With its start; or, with two steps in flight, with that of the step before, but not before its batch.
+    assert planned_by_step(three_steps(1)).tolist() == [0, 10, 20]
+    assert waiting_by_step(three_steps(1)).tolist() == [2, 3, 3]
+    assert planned_by_step(three_steps(2)).tolist() == [0, 0, 10]
+    assert waiting_by_step(three_steps(2)).tolist() == [2, 2, 3]
+    assert waiting_by_step(three_steps(1)).dtype == "int64"
+
+
+def test_a_step_is_not_planned_before_its_batch():
+    log = EventLog(slots=1, pages=9, page_size=1, on_demand=True, depth=2)
+    for planned in (0, 7):
+        row = dict.fromkeys(RUN, 0) | {"planned": planned, "start": planned, "steps": 1}
+        log.run(tuple(row.values()), array("q", [5]), array("q", [0]))
+    assert planned_by_step(RequestRecords(log)).tolist() == [0, 7]
 
 
 def worked(request, stays, stints=(), chunks=(), queued=0, released=True):

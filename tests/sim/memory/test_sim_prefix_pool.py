@@ -3,10 +3,15 @@
 from array import array
 
 import pytest
+from sim_stories import run
 
+from policies.fcfs import FirstComeFirstServed
+from sim.engine.config import EngineConfig
+from sim.engine.scheduler import Scheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool, Numbers
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
+from sim.policy.base import Policy, Reserve
 from sim.request import Request
 from sim.sequence import Page, Sequence
 
@@ -405,4 +410,12 @@ def test_a_withdrawn_page_keeps_its_number_in_the_table():
     assert pool.table(seq, 10).tolist() == table
     pool.check_numbers()
     pool.give_back(seq, 3)
+    pool.check()
+
+
+def test_pages_that_were_reserved_are_given_back_by_their_numbers():
+    pool = NumberedPool(pages=5, page_size=1)
+    scheduler = Scheduler(Policy(FirstComeFirstServed(), Reserve()), pool, EngineConfig(slots=1, token_budget=9))
+    run([Request("a", 0, 2, 2)], scheduler)
+    assert [(seq.request.id, len(table)) for seq, table in pool.numbers.released] == [("a", 0)]
     pool.check()
