@@ -9,6 +9,7 @@ from policies.fcfs import FirstComeFirstServed
 from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
 from sim.accounting.ledger import (
+    ROWS,
     begins,
     cached_at_rest,
     decoding,
@@ -16,6 +17,7 @@ from sim.accounting.ledger import (
     makespan,
     peak_pages,
     planned_by_step,
+    slot_rows,
     stretches,
     waiting_by_step,
     wasted_stretches,
@@ -235,6 +237,28 @@ def test_the_fullest_instant_is_exact_where_floats_skip_a_nanosecond():
         return RequestRecords(run([job("a", 1, prompt=pages, arrival=arrival)], scheduler))
 
     assert peak_pages([replica(5, 2**53), replica(4, 2**53 + 1)]) == 5
+
+
+def test_time_in_which_an_engine_was_down_is_a_row_of_its_own():
+    # Of 40 ns of two slots three steps take 10 each, and for 4 ns the engine was down.
+    records = RequestRecords(run(jobs(a=3), engine(slots=2), Unit(10)))
+    steps, time = slot_rows(records, 40, down=4)
+    assert {row: count for row, count in steps.items() if count} == {
+        "bought": 6,
+        "decode": 2,
+        "prefill": 1,
+        "no_demand": 3,
+    }
+    assert {row: count for row, count in time.items() if count} == {
+        "bought": 80,
+        "decode": 20,
+        "prefill": 10,
+        "no_demand": 30,
+        "idle": 12,
+        "down": 8,
+    }
+    assert list(slot_rows(records, 40)[1]) == ["bought", *ROWS, "idle"]
+    assert slot_rows(records, 40)[1]["idle"] == 20
 
 
 def three_steps(depth):
