@@ -28,7 +28,7 @@ from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.log.cache_use import CacheUse
-from sim.log.events import RUN, EventLog, Kind
+from sim.log.events import RUN, EventLog, Kind, Reason
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Patience, Request
@@ -243,22 +243,39 @@ def test_time_in_which_an_engine_was_down_is_a_row_of_its_own():
     # Of 40 ns of two slots three steps take 10 each, and for 4 ns the engine was down.
     records = RequestRecords(run(jobs(a=3), engine(slots=2), Unit(10)))
     steps, time = slot_rows(records, 40, down=4)
-    assert {row: count for row, count in steps.items() if count} == {
-        "bought": 6,
-        "decode": 2,
-        "prefill": 1,
-        "no_demand": 3,
-    }
-    assert {row: count for row, count in time.items() if count} == {
-        "bought": 80,
-        "decode": 20,
-        "prefill": 10,
-        "no_demand": 30,
-        "idle": 12,
-        "down": 8,
-    }
+    assert kept(steps) == {"bought": 6, "decode": 2, "prefill": 1, "no_demand": 3}
+    assert kept(time) == {"bought": 80, "decode": 20, "prefill": 10, "no_demand": 30, "idle": 12, "down": 8}
     assert list(slot_rows(records, 40)[1]) == ["bought", *ROWS, "idle"]
     assert slot_rows(records, 40)[1]["idle"] == 20
+
+
+def kept(rows):
+    """The rows that are not zero."""
+    return {row: count for row, count in rows.items() if count}
+
+
+def test_an_empty_slot_and_one_that_gets_nothing_are_in_one_row_where_the_budget_is_the_reason():
+    # Two steps of 3 slots: one decodes, one gets nothing, and one is empty although one waits.
+    log = EventLog(slots=3, pages=9, page_size=1, on_demand=True)
+    log.event(0, Kind.QUEUED, log.add(job("a", 9)))
+    row = {"steps": 2, "decode": 1, "no_budget": 1, "waiting": 1, "reason": Reason.NO_BUDGET}
+    log.run(tuple((dict.fromkeys(RUN, 0) | row).values()), array("q", [10, 20]), array("q", [0] * 2))
+    steps, time = slot_rows(RequestRecords(log), 30)
+    assert kept(steps) == {"bought": 6, "decode": 2, "no_budget": 4}
+    assert kept(time) == {"bought": 90, "decode": 30, "no_budget": 60}
+
+
+def test_the_rows_of_one_that_is_cancelled_move_to_wasted():
+    # Steps of 2, 3, 5 and 7 ns. a leaves after two of them, in which it computed its prompt and a token.
+    requests = [Request("a", 0, 1, 9, patience=Patience(cancel_after=5)), job("b", 4)]
+    records = RequestRecords(run(requests, engine(slots=2), Script(2, 3, 5, 7), macro=False))
+    steps, time = slot_rows(records, 17)
+    assert kept(steps) == {"bought": 8, "decode": 3, "prefill": 1, "wasted": 2, "no_demand": 2}
+    assert kept(time) == {"bought": 34, "decode": 15, "prefill": 2, "wasted": 5, "no_demand": 12}
+    # If b's work is the wasted one instead, a's stands.
+    steps, time = slot_rows(records, 17, ~records.wasted)
+    assert kept(steps) == {"bought": 8, "decode": 1, "prefill": 1, "wasted": 4, "no_demand": 2}
+    assert kept(time) == {"bought": 34, "decode": 3, "prefill": 2, "wasted": 17, "no_demand": 12}
 
 
 def three_steps(depth):
