@@ -10,11 +10,13 @@ from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
 from sim.accounting.ledger import (
     ROWS,
+    Pages,
     begins,
     cached_at_rest,
     decoding,
     fleet_pages,
     makespan,
+    pages,
     peak_pages,
     planned_by_step,
     slot_rows,
@@ -203,6 +205,22 @@ def test_steps_beyond_the_tokens_a_client_waits_for_are_held():
     ]
     unlimited = Request("a", 0, 5, 6)
     assert list(stretches(unlimited, [[0, 0, 3]], worked, over=True))[-1] == ("decode", 2, 3)
+
+
+def test_the_positions_of_a_run_that_goes_on_are_those_of_each_step():
+    # Two of 5 pages of 2 are reserved. Four steps: 1, 2, 3, 4 positions are live, in 1, 1, 2, 2 pages.
+    records = RequestRecords(run(jobs(a=4), engine(slots=1, pages=5, page_size=2, admission=Reserve())))
+    assert len(records.log.run_table()["steps"]) == 2
+    positions = {"live": 10 / 4, "tail": 2 / 4, "reserved": 4 / 4, "cached": 0.0, "free": 6.0}
+    assert pages(records, 0, 4) == Pages(5, 2.0, 2, positions)
+    # Of 8 ns the engine rests for 4, and holds no page.
+    halves = {kind: mean / 2 for kind, mean in positions.items()} | {"free": (6 + 10) / 2}
+    assert pages(records, 0, 8) == Pages(5, 1.0, 2, halves)
+
+
+def test_an_engine_that_never_ran_has_free_pages_only():
+    free = {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": 0.0, "free": 10.0}
+    assert pages(RequestRecords(run([], engine(slots=1, pages=5, page_size=2))), 0, 0) == Pages(5, 0.0, 0, free)
 
 
 def test_the_pages_of_all_replicas_at_their_fullest():
