@@ -208,14 +208,17 @@ def test_steps_beyond_the_tokens_a_client_waits_for_are_held():
 
 
 def test_the_positions_of_a_run_that_goes_on_are_those_of_each_step():
-    # Two of 5 pages of 2 are reserved. Four steps: 1, 2, 3, 4 positions are live, in 1, 1, 2, 2 pages.
-    records = RequestRecords(run(jobs(a=4), engine(slots=1, pages=5, page_size=2, admission=Reserve())))
+    # Four of 5 pages of 2 are reserved. Four steps: 2, 4, 6, 8 positions are live, in 2, 2, 4, 4 pages.
+    records = RequestRecords(run(jobs(a=4, b=4), engine(slots=2, pages=5, page_size=2, admission=Reserve())))
     assert len(records.log.run_table()["steps"]) == 2
-    positions = {"live": 10 / 4, "tail": 2 / 4, "reserved": 4 / 4, "cached": 0.0, "free": 6.0}
-    assert pages(records, 0, 4) == Pages(5, 2.0, 2, positions)
+    positions = {"live": 20 / 4, "tail": 4 / 4, "reserved": 8 / 4, "cached": 0.0, "free": 2.0}
+    assert pages(records, 0, 4) == Pages(5, 4.0, 4, positions)
     # Of 8 ns the engine rests for 4, and holds no page.
-    halves = {kind: mean / 2 for kind, mean in positions.items()} | {"free": (6 + 10) / 2}
-    assert pages(records, 0, 8) == Pages(5, 1.0, 2, halves)
+    halves = {kind: mean / 2 for kind, mean in positions.items()} | {"free": (2 + 10) / 2}
+    assert pages(records, 0, 8) == Pages(5, 2.0, 4, halves)
+    # The same engine twice.
+    both = {kind: 2 * mean for kind, mean in positions.items()}
+    assert fleet_pages([records, records], 0, 4) == Pages(10, 8.0, 8, both)
 
 
 def test_an_engine_that_never_ran_has_free_pages_only():
