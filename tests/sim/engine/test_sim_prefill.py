@@ -7,6 +7,7 @@ from sim_stories import Recorder, booked, chunks, engine, job, run, times, value
 
 from sim.accounting.frames import requests_frame, steps_frame
 from sim.accounting.metrics import summary
+from sim.policy.base import Optimistic
 from sim.request import NO_LIMIT
 
 
@@ -131,3 +132,13 @@ def test_how_much_of_one_prompt_a_step_computes_where_several_are_present():
     assert limits[0] == [NO_LIMIT] * 11
     assert limits[1] == [NO_LIMIT] * 2 + [3] * 9
     assert limits[2] == [NO_LIMIT] * 2 + [10, 6, 5, 4, 3, 3, 3, 3, 3]
+
+
+def test_pages_are_counted_for_what_each_prompt_gets():
+    # 5 tokens a step, 4 of one prompt, 3 pages of 4. After step 0 a has 4 positions and b 1. In step 1 a has 1 to
+    # come and b gets the other 4: each begins a page, and one is free. a takes it, and b leaves.
+    rule = Optimistic(whole=False)
+    scheduler = engine(slots=2, budget=5, pages=3, page_size=4, chunk_limit=4, admission=rule)
+    log = run([job("a", 1, prompt=5), job("b", 1, prompt=9)], scheduler)
+    assert chunks(log)[:3] == [(0, "a", 0, 4), (0, "b", 0, 1), (1, "a", 4, 1)]
+    assert values(log, "preempted") == [("b", 1)]
