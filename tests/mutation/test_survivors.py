@@ -12,7 +12,7 @@ GROUPS = yaml.safe_load((ROOT / "tests" / "mutation" / "survivors.yaml").read_te
 def source_of(where):
     """The lines of a function, without indentation."""
     parts = where.split(".")
-    depth = next(depth for depth in range(len(parts), 0, -1) if (ROOT.joinpath(*parts[:depth])).with_suffix(".py").exists())
+    depth = next(end for end in range(len(parts), 0, -1) if ROOT.joinpath(*parts[:end]).with_suffix(".py").exists())
     found = import_module(".".join(parts[:depth]))
     for name in parts[depth:]:
         found = getattr(found, name)

@@ -61,6 +61,7 @@ def test_those_after_a_victim_go_on():
     for name in "abc":
         scheduler.submit(job(name, 4), 0)
     assert [assigned(scheduler, now) for now in range(3)][-1] == [("a", 2, 1), ("c", 2, 1)]
+    assert scheduler.pool.free == 0
 
 
 class TheFirst:
