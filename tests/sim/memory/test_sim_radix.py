@@ -38,6 +38,15 @@ def test_a_prompt_is_found_once_the_step_that_computes_it_has_been_planned():
     assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 0), ("c", 8)]
 
 
+def test_a_prompt_is_not_found_while_the_step_that_computes_it_is_in_flight():
+    # Two steps in flight, and 9 tokens each: b enters with step 1, planned before step 0 has ended, c with step 2.
+    tokens = tuple(range(9))
+    requests = [Request(name, arrival, 9, 5, tokens=tokens) for name, arrival in (("a", 0), ("b", 0), ("c", 1))]
+    policy = Policy(FirstComeFirstServed())
+    scheduler = Scheduler(policy, RadixPool(100, 1), EngineConfig(slots=3, token_budget=9, depth=2))
+    assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 0), ("c", 8)]
+
+
 def test_the_part_of_a_prompt_is_found_that_earlier_steps_have_computed():
     # 4 tokens of a a step. While the second 4 are planned b finds the first 4.
     tokens = tuple(range(12))
