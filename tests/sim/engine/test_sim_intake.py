@@ -1,7 +1,7 @@
 """What comes to an engine: taken, rejected with a reason, discarded, given up; and when a new plan is due for it."""
 
 import pytest
-from sim_stories import engine, happenings, job, static_engine
+from sim_stories import engine, happenings, job, static_engine, values
 
 from policies.fcfs import FirstComeFirstServed
 from policies.priority import PriorityOrder
@@ -275,6 +275,17 @@ def test_one_that_goes_on_elsewhere_ends_here_with_its_first_token():
     assert scheduler.log.event_table()[-2:].tolist() == [[1, Kind.FIRST_TOKEN, 0, 0], [1, Kind.MOVED, 0, 0]]
     assert a.outcome is Kind.MOVED
     assert scheduler.take_departed() == [a]
+
+
+def test_one_that_comes_with_tokens_of_another_engine_gets_the_others_here():
+    # Two of five tokens were given elsewhere: three steps compute them and the prompt, and bring the others.
+    scheduler = engine(slots=1)
+    scheduler.submit(job("a", 5), 0, Leg(given=2))
+    for now in range(3):
+        step(scheduler, now)
+    assert values(scheduler.log, "finished") == [("a", 3)]
+    assert not scheduler.plan(3).tokens
+    scheduler.check()
 
 
 def test_one_whose_client_waits_for_two_tokens_is_cancelled_with_the_second():
