@@ -18,7 +18,7 @@ from policies.base.entry import Choice, Option
 from policies.base.option_values import whole
 from sim.registry import Registry
 from sim.request import Request
-from sim.service.cluster import Load, Router
+from sim.service.routing import Load, Router
 
 
 def alive(loads: Sequence[Load]) -> list[int]:

@@ -34,11 +34,6 @@ class Patience:
             if limit is not None and limit < 1:
                 raise ValueError(f"{name} is {limit}; expected at least 1")
 
-    @property
-    def timed(self) -> bool:
-        """Whether the request may be cancelled or time out at a certain time."""
-        return not (self.cancel_after is self.queue_timeout is self.timeout is None)
-
 
 ENDLESS = Patience()
 

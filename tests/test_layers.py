@@ -99,8 +99,8 @@ def test_nobody_imports_in_a_circle():
         raise AssertionError(" -> ".join(circle.args[1])) from None
 
 
-def test_only_the_replica_knows_simpy():
-    assert importers("simpy") == {"sim.service.replica"}
+def test_only_the_clock_knows_simpy():
+    assert importers("simpy") == {"sim.service.clock"}
 
 
 def test_only_the_front_door_knows_pydantic():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import isfinite, sqrt
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -77,7 +77,11 @@ class Curve(ABC):
     sequence may read the context once for each head of queries.
     `per_tail_token` is added for each position by which the longest decode exceeds the mean, where one block of the
     kernel reads a context alone: in a step with a chunk, and from `unsplit` decodes.
+
+    bends  whether the class has a `bend` of its own
     """
+
+    bends: ClassVar[bool] = False
 
     per_context_token: float = 0.0
     per_chunk_work: float = 0.0
@@ -92,6 +96,9 @@ class Curve(ABC):
     per_mixed_context_token: float = 0.0
     per_tail_token: float = 0.0
     unsplit: float = 0
+
+    def __init_subclass__(cls) -> None:
+        cls.bends = cls.bend is not Curve.bend
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -156,7 +163,7 @@ class Curve(ABC):
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
         exact = fixed + slope * shape.context + self.per_page * shape.pages
-        bend = self.bend(shape)
+        bend = self.bend(shape) if self.bends else None
         if bend is not None:
             exact += bend((shape.context + self.ragged(shape)) / shape.decodes)
         least = self.least_with_prompt if shape.chunks else self.least
@@ -172,7 +179,7 @@ class Curve(ABC):
         least = self.least_with_prompt if shape.chunks else self.least
         if self.raggedness:
             fixed += self.raggedness * slope * shape.excess
-        first, grows, bend = shape.context, shape.decodes, self.bend(shape)
+        first, grows, bend = shape.context, shape.decodes, self.bend(shape) if self.bends else None
         if bend is not None and steps <= SHORT_RUN and fixed >= least and not self.per_page:
             more = self.ragged(shape)
             contexts = range(first, first + steps * grows, grows)
@@ -207,14 +214,21 @@ class Curve(ABC):
 
 @dataclass(frozen=True)
 class Affine(Curve):
-    """A sum of parts: base + host + per decoding sequence + per prefill token + per context token + ..."""
+    """A sum of parts: base + host + per decoding sequence + per prefill token + per context token + ...
+
+    A draft that is verified costs what a prefill token costs, and reads no context of its own.
+    """
 
     base: float = 0.0
     per_prefill_token: float = 0.0
 
     def fixed(self, shape: Shape) -> float:
-        """base + host + per_sequence x decodes, and what the chunks and copies add."""
-        exact = self.base + self.host + self.per_sequence * shape.decodes + self.tail(shape)
+        """base + host + per_sequence x decodes, and what drafts, chunks and copies add."""
+        exact = self.base + self.host + self.per_sequence * shape.decodes
+        if self.per_tail_token:
+            exact += self.tail(shape)
+        if shape.drafts:
+            exact += self.per_prefill_token * shape.drafts
         if shape.chunks:
             exact += self.per_prefill_token * shape.chunk_tokens
             exact += self.per_chunk_work * (shape.double_work / 2)
@@ -226,8 +240,8 @@ class Roofline(Curve):
     """host + smoothmax(weight_pass, per_token x tokens) + attention + per-sequence work.
 
     The matrix products of all tokens of a step share one pass over the weights, so the slower of the two
-    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens, padded
-    to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
+    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + drafts + chunk tokens,
+    padded to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
     the batch, and per_chunk besides those that compute part of a prompt.
     """
 
@@ -243,10 +257,11 @@ class Roofline(Curve):
     def fixed(self, shape: Shape) -> float:
         """host + smoothmax(weights, arithmetic) + per_sequence x sequences, and what chunks and copies add."""
         weights = self.weight_pass * self.weight_pass
-        arithmetic = self.per_token * padded(shape.decodes + shape.chunk_tokens, self.graph_sizes)
+        arithmetic = self.per_token * padded(shape.dense_tokens, self.graph_sizes)
         arithmetic *= arithmetic
         exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
-        exact += self.per_sequence * (shape.decodes + shape.chunks) + self.tail(shape)
+        sequences = self.per_sequence * (shape.decodes + shape.chunks)
+        exact += sequences + self.tail(shape) if self.per_tail_token else sequences
         if shape.chunks:
             exact += self.per_chunk * shape.chunks + self.per_chunk_work * (shape.double_work / 2)
         return exact + self.moved(shape)

@@ -15,7 +15,7 @@ from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED,
 from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 
 class EngineState:
@@ -90,6 +90,10 @@ class EngineState:
         size = self.pool.page_size
         return -(-(computed + tokens) // size) + (-computed // size)
 
+    def covered(self, seq: Sequence, positions: int) -> int:
+        """Positions for which a running sequence holds pages when it has computed so many."""
+        return positions
+
     def fill(self, pages: int) -> None:
         """Take `pages` pages, or count them as touched where they are reserved."""
         if self.on_demand:
@@ -99,8 +103,8 @@ class EngineState:
 
     def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
         """Have the step compute `tokens` positions of a sequence, in pages of its own."""
-        start, size = seq.computed, self.pool.page_size
-        self.fill(-(-(start + tokens) // size) + (-start // size))
+        start = seq.computed
+        self.fill(self.growth(seq, tokens))
         batch.add(seq, start, tokens)
         seq.behind = start + tokens < seq.known
         if self.pool.remembers:
@@ -128,13 +132,13 @@ class EngineState:
             elif self.running.get(serial) is seq:
                 self.pool.keep(seq, positions // self.pool.page_size)
 
-    def unwritten(self, seq: Sequence) -> list[Page]:
-        """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
-        table = seq.pages.table
-        if seq.decoding or not table:
-            return []
+    def unwritten(self, seq: Sequence) -> int:
+        """How many cached pages of a sequence only the step being planned fills; 0 if it decodes."""
+        kept = self.pool.kept(seq)
+        if seq.decoding or not kept:
+            return 0
         in_flight = seq.last_step >= self.log.steps
-        return table[min(seq.computed, seq.known - in_flight) // self.pool.page_size :]
+        return max(0, kept - min(seq.computed, seq.known - in_flight) // self.pool.page_size)
 
     # ------------------------------------------------------------------ slots
 
@@ -163,7 +167,7 @@ class EngineState:
 
     def leave(self, seq: Sequence, positions: int) -> None:
         """Free the slot of a sequence, and its pages, in which it has `positions` positions."""
-        pages, totals, step = self.pool.pages_for(positions), self.totals, self.decoders.step
+        pages, totals, step = self.pool.pages_for(self.covered(seq, positions)), self.totals, self.decoders.step
         if self.on_demand:
             self.pool.give_back(seq, pages)
         else:

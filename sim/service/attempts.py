@@ -15,7 +15,7 @@ from sim.request import Nanoseconds, Request
 from sim.sequence import Sequence
 from sim.service.clients import Clients
 from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
-from sim.service.pools import RoutedRequest
+from sim.service.routed import RoutedRequest
 
 
 @dataclass(frozen=True)

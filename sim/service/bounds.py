@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-from sim.log.events import RUN, EventLog
+from sim.log.events import EventLog
 from sim.log.service_log import END, OUTAGE, ServiceLog
+from sim.log.step_records import RUN
 from sim.request import Nanoseconds
-from sim.service.replica import Clock
+from sim.service.clock import Clock
 
 LATEST: Nanoseconds = 2**62
 """146 years. Nothing later is simulated."""
@@ -133,15 +134,16 @@ def run_to_end(
     """
     watch = Watch(bounds, logs, service_log)
     looks = 0
-    while (due := env.peek()) != inf:
+    due = env.peek()
+    while due != inf:
         for _ in range(EVERY):
             if due > LATEST:
                 raise watch.stopped("time", due, env.now)  # type: ignore[arg-type]  # an integer, as every delay
             try:
-                env.step()
+                due = env.advance()
             except (OverflowError, struct.error):  # a time that 64 bits do not hold
                 raise watch.stopped("time", 0, env.now) from None
-            if (due := env.peek()) == inf:
+            if due == inf:
                 break
         watch.look(env.now, EVERY)
         looks += 1

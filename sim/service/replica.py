@@ -12,8 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from itertools import accumulate
 
-import simpy
-
 from sim.cost.forms import Curve, StepCost
 from sim.cost.scaled import Scaled
 from sim.engine.batch import Batch
@@ -22,34 +20,9 @@ from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
 from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
-from sim.service.event_order import ARRIVAL, COMPLETION, PLANNING, Rank
+from sim.service.clock import At, Clock
+from sim.service.event_order import ARRIVAL, COMPLETION, PLANNING
 from sim.service.failure import Failure, fail
-
-
-class Clock(simpy.Environment):
-    """Virtual time in whole nanoseconds."""
-
-    @property
-    def now(self) -> Nanoseconds:
-        """The current instant."""
-        return self._now  # type: ignore[return-value]  # every delay is an integer
-
-    def after(self, delay: Nanoseconds, rank: Rank, action: Callable[[object], None]) -> At:
-        """Have `action` called in `delay` ns, in the order of the ranks (the priority of SimPy's events)."""
-        return At(self, delay, rank, action)
-
-
-class At(simpy.Event):
-    """Calls `action` at an instant, in the order of the ranks, and within one by `place`."""
-
-    def __init__(
-        self, env: Clock, delay: Nanoseconds, rank: Rank, action: Callable[[simpy.Event], None], place: int = 0
-    ) -> None:
-        self.env = env
-        self.callbacks = [action]
-        self._ok = True
-        self._value = None
-        env.schedule(self, (rank << 32) + place, delay)  # type: ignore[arg-type]  # SimPy names only two priorities
 
 
 class Replica:
@@ -151,13 +124,14 @@ class Replica:
         """Make the plan that is due, once, after every other event of this instant."""
         if self.planning or self.down:
             return
-        if self.env.peek() > self.env.now:
+        env = self.env
+        if env.peek() > env.now:
             self.plan()
         else:
             self.planning = True
-            At(self.env, 0, PLANNING, self.plan, self.number)
+            At(env, 0, PLANNING, self.plan, self.number)
 
-    def plan(self, _: simpy.Event | None = None) -> None:
+    def plan(self, _: object = None) -> None:
         """Plan the next batch, and start it now or behind the step that runs."""
         self.planning = False
         if self.down:
@@ -197,7 +171,7 @@ class Replica:
         if until is not None:
             self.wake = At(self.env, until - now, ARRIVAL, self.try_again)
 
-    def try_again(self, event: simpy.Event) -> None:
+    def try_again(self, event: object) -> None:
         """Plan, unless a batch runs by now or the wake-up is stale."""
         if event is self.wake and self.flying is None:
             self.must_plan = True
@@ -218,7 +192,7 @@ class Replica:
         lasts = sum(durations) - (durations[-1] if self.ahead else 0)
         self.wake = At(self.env, batch.row.start + lasts - now, COMPLETION, self.reach_plan, self.number)
 
-    def reach_plan(self, event: simpy.Event) -> None:
+    def reach_plan(self, event: object) -> None:
         """All steps but those to run ahead have ended; a stale wake-up of a batch that was cut since is ignored."""
         if event is self.wake and self.flying is not None:
             self.run_to_plan(self.flying)
@@ -245,7 +219,7 @@ class Replica:
         self.in_tail = self.must_plan = True
         self.wake = At(self.env, batch.durations[0], COMPLETION, self.end_tail, self.number)
 
-    def end_tail(self, event: simpy.Event) -> None:
+    def end_tail(self, event: object) -> None:
         """The last step has ended: the next batch starts, or a plan is due. Ignored after a failure."""
         if event is not self.wake:
             return

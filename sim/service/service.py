@@ -1,30 +1,38 @@
-"""A whole service: clients that try again, routers, replicas that fail, pools that hand requests over.
+"""A service: clients that may try again, routers, replicas that may fail, pools that hand requests over.
 
-Where `sim.service.cluster` serves a request on one replica, a request here has attempts, and an attempt has legs on
-several replicas. Virtual time, replicas and routers are the same. Independent of files, policies and random numbers.
+    serve                   clients send, virtual time runs to the last end, everything is checked
+    Service.send            a request arrives (`sim.service.attempts`): an attempt begins
+    Service.dispatch        the router of its pool chooses a replica for its next leg
+    Service.ended           the leg has ended: the request is handed over, tried again, or closed
+
+`sim.service.direct` is the short way for requests of one attempt and one leg, with the same logs. Independent of
+files, of policies by name, and of random numbers.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import EventLog, Kind
 from sim.log.service_log import ServiceLog
-from sim.request import Leg, Nanoseconds, Request
+from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
-from sim.service.event_order import ARRIVAL
+from sim.service.clock import Clock
+from sim.service.direct import Direct
+from sim.service.event_order import ARRIVAL, Agenda
 from sim.service.failure import Failure
 from sim.service.outages import Breakdowns, CountingAgenda, Outages
-from sim.service.pools import Pool, RoutedRequest, RunningPool, misfit
-from sim.service.replica import Clock, Replica
+from sim.service.pools import Pool, RunningPool
+from sim.service.replica import Replica
+from sim.service.routed import RoutedRequest
 
 __all__ = ["Retry", "Run", "Transfer", "serve"]
 
@@ -59,36 +67,33 @@ class Service(Attempts):
         super().__init__(env, clients, retry)
         self.env = env
         self.transfer = transfer
-        self.arrivals = CountingAgenda(env)
+        self.arrivals: Agenda = env
         self.replicas: list[Replica] = []
         self.pools: list[RunningPool] = []
         self.pool_of: list[RunningPool] = []
         for pool in pools:
-            first = len(self.replicas)
-            members = [
-                Replica(env, scheduler, cost, macro, self.on_end(first + place), first + place)
-                for place, (scheduler, cost) in enumerate(pool.replicas)
-            ]
-            running = RunningPool(pool.router, members, first)
+            running = RunningPool(env, pool, len(self.replicas), macro, lambda number: partial(self.ended, number))
             self.pools.append(running)
-            self.replicas += members
-            self.pool_of += [running] * len(members)
+            self.replicas += running.replicas
+            self.pool_of += [running] * len(running.replicas)
         self.on_replica: list[dict[int, RoutedRequest]] = [{} for _ in self.replicas]
         self.link_free = [0] * len(self.replicas)
         if outages is not None:
-            Breakdowns(env, outages, self.replicas, self.service_log, self.busy, self.fell, self.rose)
+            self.arrivals = arrivals = CountingAgenda(env)
 
-    def on_end(self, number: int) -> Callable[[Sequence], None]:
-        """What a replica calls when a request ends."""
-        return lambda seq: self.ended(number, seq)
+            def busy() -> bool:
+                """Whether a request has not ended, or may still come."""
+                return bool(self.open or arrivals.pending)
+
+            Breakdowns(env, outages, self.replicas, self.service_log, busy, self.fell, self.rose)
 
     # ------------------------------------------------------------------ to a replica
 
     def first_leg(self, routed: RoutedRequest) -> str:
         """The whole request; or, of two pools, its prompt, if the second could do the rest."""
-        routed.leg = Leg()
+        routed.leg = WHOLE
         if len(self.pools) > 1:
-            if complaint := self.pools[1].complaint(routed):
+            if complaint := self.pools[1].complaint(routed.request, routed.leg):
                 return complaint
             routed.leg = Leg(hands_over=True)
         return ""
@@ -100,14 +105,15 @@ class Service(Attempts):
     def dispatch(self, routed: RoutedRequest) -> None:
         """Send a request to a replica of the pool that does its next leg; it waits at the router if none is up."""
         pool = self.pool_for(routed)
-        place = pool.choose(routed)
+        place = pool.choose(routed.request, routed.leg, routed.sent)
         if place is None:
             routed.state = "held"
             routed.since = self.env.now
             pool.held.append(routed)
             return
         replica, number = pool.replicas[place], pool.first + place
-        seq = replica.submit(routed.request, replace(routed.leg, sent=routed.sent))
+        leg = replace(routed.leg, sent=routed.sent) if routed.sent else routed.leg
+        seq = replica.submit(routed.request, leg)
         routed.sent += 1
         log = replica.scheduler.log
         self.service_log.leg(routed.number, routed.attempt, number, len(log.requests) - 1)
@@ -121,7 +127,7 @@ class Service(Attempts):
     def turned_away(self, routed: RoutedRequest, scheduler: Planner) -> None:
         """An engine has rejected a request; what could never run there is not tried again."""
         reason = scheduler.complaint
-        if misfit(routed, scheduler):
+        if scheduler.misfit(routed.request, routed.leg):
             self.close(routed, Kind.REJECTED, reason)
         else:
             self.failed(routed, Kind.REJECTED, reason)
@@ -184,14 +190,9 @@ class Service(Attempts):
 
     # ------------------------------------------------------------------ outages
 
-    def busy(self) -> bool:
-        """Whether a request has not ended, or may still come."""
-        return bool(self.open or self.arrivals.pending)
-
     def fell(self, number: int, failure: Failure) -> None:
         """A replica has failed: no router sends there, and those it has lost try again, move on, or end."""
-        pool = self.pool_of[number]
-        pool.loads[number - pool.first].up = False
+        self.pool_of[number].fall(number)
         stranded = [(self.leave(number, seq), leg) for seq, leg in failure.gone]
         for routed, leg in stranded:
             if failure.fate == Kind.INTERRUPTED:
@@ -202,10 +203,7 @@ class Service(Attempts):
 
     def rose(self, number: int) -> None:
         """A replica is there again; the requests held at the router are sent on."""
-        pool = self.pool_of[number]
-        pool.loads[number - pool.first].up = True
-        held, pool.held = pool.held, deque()
-        for routed in held:
+        for routed in self.pool_of[number].rise(number):
             self.service_log.hold(routed.number, routed.since, self.env.now)
             self.arrive(routed, 0)
 
@@ -220,10 +218,13 @@ class Service(Attempts):
 
 @dataclass(frozen=True)
 class Run:
-    """What a service did: the log of each replica, in order, and what happened between them and the clients."""
+    """What a service did: the log of each replica, in order, and what happened between them and the clients.
+
+    service_log  None where requests went the direct way
+    """
 
     logs: list[EventLog]
-    service_log: ServiceLog
+    service_log: ServiceLog | None
 
 
 def serve(
@@ -233,6 +234,7 @@ def serve(
     retry: Retry | None = None,
     outages: Outages | None = None,
     transfer: Transfer | None = None,
+    direct: bool = False,
     macro: bool = True,
     progress: Callable[[int], None] | None = None,
     bounds: Bounds = NONE,
@@ -240,20 +242,39 @@ def serve(
     """Run a service to the end of the last request.
 
     One pool serves requests whole. Of two, the first computes prompts and first tokens, and hands over by `transfer`
-    to the second, which decodes. See `sim.service.cluster.simulate` for the rest. Raises ValueError for two pools
-    without `transfer`, with late eviction or with static batches.
+    to the second, which decodes.
+
+    requests  in order of arrival, each sent on its own schedule; or clients that react to the ends of requests
+    direct    keep no service log: of one pool, without retries and outages, the logs of the replicas say everything
+    macro     False makes every step an event of its own: the reference, slower, with the same log
+    progress  called now and then with the number of requests that have ended
+
+    Raises ValueError for two pools without `transfer`, with late eviction or with static batches, and for a service
+    that needs its log; `sim.service.bounds.Stopped` for a run beyond its bounds, and for one without progress.
     """
-    if len(pools) > 1:
-        if transfer is None:
-            raise ValueError("two pools need a transfer between them")
-        for scheduler, _ in (replica for pool in pools for replica in pool.replicas):
-            if not isinstance(scheduler, Scheduler) or scheduler.config.evict == "after" or scheduler.closed:
-                raise ValueError("two pools need continuous batching and evict 'before'")
+    if direct and (len(pools) > 1 or retry or outages):
+        raise ValueError("retries, outages and two pools need a service log")
+    check_pools(pools, transfer)
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     env = Clock(initial_time=0)
-    service = Service(env, clients, pools, retry, outages, transfer, macro)
+    service = (
+        Direct(env, clients, pools[0], macro)
+        if direct
+        else Service(env, clients, pools, retry, outages, transfer, macro)
+    )
     logs = [replica.scheduler.log for replica in service.replicas]
     clients.start(service.arrivals, service.send)
     run_to_end(env, logs, service.service_log, bounds, progress)
     service.check()
     return Run(logs, service.service_log)
+
+
+def check_pools(pools: Several[Pool], transfer: Transfer | None) -> None:
+    """Raise ValueError for two pools that cannot hand requests over."""
+    if len(pools) == 1:
+        return
+    if transfer is None:
+        raise ValueError("two pools need a transfer between them")
+    for scheduler, _ in (replica for pool in pools for replica in pool.replicas):
+        if not isinstance(scheduler, Scheduler) or scheduler.config.evict == "after" or scheduler.closed:
+            raise ValueError("two pools need continuous batching and evict 'before'")

@@ -17,7 +17,7 @@ from policies.routers import ROUTERS
 from policies.victims import VICTIMS
 from sim.policy.base import Admission, Order, Victim
 from sim.registry import Registry
-from sim.service.cluster import First, Router
+from sim.service.routing import First, Router
 from slotstep.scenario import units
 from slotstep.scenario.cluster import POOLS
 from slotstep.scenario.durations import in_nanoseconds, with_units

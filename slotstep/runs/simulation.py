@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from sim.cost.forms import StepCost
 from sim.engine.planner import Planner
 from sim.memory.prefix import PrefixPool
-from sim.service.cluster import simulate_cluster
 from sim.service.pools import Pool
 from sim.service.service import Transfer, serve
 from sim.service.sessions import counts
@@ -80,6 +79,7 @@ def run(
         [None if price and each.cost is scenario.cost else costs.profile(each) for each, _ in chain(*pools)],
         counts(senders),
         service_log,
+        price is not None,
     )
 
 
@@ -126,16 +126,13 @@ def simulate(
     ]
     before_each = [router(scenario, pool) for pool in cluster.pools]
     macro = all(each.macro for each in cluster.engines(scenario.engine))
-    if cluster.uniform and again is None:
-        return simulate_cluster(
-            senders, priced[0], before_each[0], macro, progress, size_limits.bounds(scenario)
-        ), None
     served = serve(
         senders,
         [Pool(members, before) for members, before in zip(priced, before_each, strict=True)],
         retry=failures.retry(again, scenario.seed),
         outages=failures.outages(cluster, scenario.seed),
         transfer=None if cluster.transfer is None else Transfer(**dict(cluster.transfer)),
+        direct=cluster.uniform and again is None,
         macro=macro,
         progress=progress,
         bounds=size_limits.bounds(scenario),

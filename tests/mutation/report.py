@@ -24,7 +24,7 @@ PARTS = {
     "scheduler": ("sim/engine/",),
     "memory": ("sim/memory/pool.py", "sim/memory/numbered.py"),
     "prefix": ("sim/memory/prefix.py",),
-    "ledger": ("sim/accounting/ledger.py",),
+    "ledger": ("sim/accounting/",),
 }
 KILLED = {"killed", "timeout", "caught by type check"}
 LEAST = 0.9

@@ -8,7 +8,7 @@ import pytest
 
 from policies import routers
 from sim.request import Request
-from sim.service.cluster import Load
+from sim.service.routing import Load
 
 
 def loads(*requests, tokens=None):

@@ -13,19 +13,17 @@ from sim.accounting.ledger import (
     Pages,
     begins,
     cached_at_rest,
-    decoding,
     fleet_pages,
     makespan,
     pages,
     peak_pages,
-    planned_by_step,
     slot_rows,
-    stretches,
     waiting_by_step,
-    wasted_stretches,
 )
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
+from sim.accounting.work.plan_times import planned_by_step
+from sim.accounting.work.wasted import decoding, stretches, wasted_stretches
 from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
@@ -169,8 +167,8 @@ def test_what_one_request_was_booked_for():
     # positions, it computes 7 again in one chunk, decodes on, and is held for its last step.
     request = Request("a", 0, 5, 6)
     stays = [[0, 0, 9], [0, 12, 20]]
-    worked = [(1, 2, 0, 3), (3, 4, 3, 2), (4, 6, None, 2), (13, 14, 0, 7), (14, 18, None, 4)]
-    assert list(stretches(request, stays, worked, over=True)) == [
+    worked = [(1, 2, 0), (3, 4, 3), (4, 6, None), (13, 14, 0), (14, 18, None)]
+    assert list(stretches(request, stays, worked, over=True, lost=[(10, 7)])) == [
         ("no_budget", 0, 1),
         ("prefill", 1, 2),
         ("no_budget", 2, 3),
@@ -188,16 +186,16 @@ def test_what_one_request_was_booked_for():
 def test_what_another_engine_lost_is_recomputed():
     # Of a prompt of 5 another engine had computed 3: the chunk from 0 does that again, the one from 3 does not.
     request = Request("a", 0, 5, 6)
-    worked = [(0, 1, 0, 3), (1, 2, 3, 2)]
+    worked = [(0, 1, 0), (1, 2, 3)]
     booked = [("recomputed", 0, 1), ("prefill", 1, 2)]
-    assert list(stretches(request, [[0, 0, 2]], worked, over=False, redone=3)) == booked
+    assert list(stretches(request, [[0, 0, 2]], worked, over=False, lost=[(0, 3)])) == booked
     assert list(stretches(request, [[0, 0, 2]], worked, over=False)) == [("prefill", 0, 1), ("prefill", 1, 2)]
 
 
 def test_steps_beyond_the_tokens_a_client_waits_for_are_held():
     # Its client waits for 2 tokens of a prompt of 5: its goal is position 6, and a chunk that starts there is late.
     request = Request("a", 0, 5, 6, patience=Patience(cancel_tokens=2))
-    worked = [(0, 1, 0, 5), (1, 2, 5, 1), (2, 3, 6, 1)]
+    worked = [(0, 1, 0), (1, 2, 5), (2, 3, 6)]
     assert list(stretches(request, [[0, 0, 3]], worked, over=True)) == [
         ("prefill", 0, 1),
         ("decode", 1, 2),
@@ -332,41 +330,57 @@ def test_a_step_is_not_planned_before_its_batch():
     assert planned_by_step(RequestRecords(log)).tolist() == [0, 7]
 
 
-def worked(request, stays, stints=(), chunks=(), queued=0, released=True):
-    """The log of a request that its client cancelled: (first, end) in a slot, decoding; (step, start, tokens)."""
+def worked(request, stays, stints=(), chunks=(), queued=0, preempted=(), released=True):
+    """The log of a request that its client cancelled, in steps of 10 ns.
+
+    stays, stints  (first, end) in its slot, and decoding
+    chunks         (step, start, tokens)
+    preempted      (time, positions thrown away)
+    """
     log = EventLog(slots=1, pages=99, page_size=1, on_demand=True)
     log.event(0, Kind.QUEUED, log.add(request), queued)
     for step in range(max(end for _, end in stays)):
         for at, start, tokens in chunks:
             if at == step:
                 log.chunk(0, start, tokens)
-        log.ran.durations.append(1)
+        row = dict.fromkeys(RUN, 0) | {"planned": 10 * step, "start": 10 * step, "steps": 1}
+        log.run(tuple(row.values()), array("q", [10]), array("q", [0]))
+    for time, positions in preempted:
+        log.event(time, Kind.PREEMPTED, 0, positions)
     for first, end in stays:
         log.stay(0, first, end)
     for first, end in stints:
         log.stint(0, first, end)
-    log.end(99, Kind.CANCELLED, 0)
+    log.end(990, Kind.CANCELLED, 0)
     if released:
-        log.event(99, Kind.RELEASED, 0, 1)
+        log.event(990, Kind.RELEASED, 0, 1)
     return RequestRecords(log)
 
 
 def test_what_is_wasted_was_booked_before_as_it_was_computed():
     # A prompt of 5 and two tokens; preempted with 7 positions, it computes 5 of them again, then 2, then the eighth.
-    records = worked(Request("a", 0, 5, 9), [(0, 3), (4, 9)], [(1, 3)], [(0, 0, 5), (4, 0, 5), (5, 5, 2), (6, 7, 1)])
+    # Preempted with these, it computes 3 of them again.
+    records = worked(
+        Request("a", 0, 5, 9),
+        [(0, 3), (4, 7), (8, 10)],
+        [(1, 3)],
+        [(0, 0, 5), (4, 0, 5), (5, 5, 2), (6, 7, 1), (8, 0, 3)],
+        preempted=[(30, 7), (70, 8)],
+    )
     assert list(wasted_stretches(records, records.wasted)) == [
         ("prefill", 0, 1),
         ("decode", 1, 3),
         ("recomputed", 4, 5),
         ("recomputed", 5, 6),
         ("decode", 6, 7),
-        ("held", 7, 9),
+        ("recomputed", 8, 9),
+        ("held", 9, 10),
     ]
     assert list(wasted_stretches(records, ~records.wasted)) == []
 
 
 def test_one_that_left_its_slot_only_by_preemption_was_never_held():
-    records = worked(Request("a", 0, 5, 9), [(0, 3)], chunks=[(0, 0, 5)], released=False)
+    records = worked(Request("a", 0, 5, 9), [(0, 3)], chunks=[(0, 0, 5)], preempted=[(30, 5)], released=False)
     assert list(wasted_stretches(records, records.wasted)) == [("prefill", 0, 1), ("no_budget", 1, 3)]
 
 

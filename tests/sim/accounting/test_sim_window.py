@@ -61,7 +61,7 @@ def test_a_place_that_is_taken_over_counts_once():
 def test_the_peak_is_that_of_all_replicas_at_one_instant():
     # One replica runs from 0 to 30, the other from 40 to 50.
     class InTurn:
-        def choose(self, request, loads):
+        def choose(self, request, loads, sent):
             return int(request.id == "b")
 
     logs = simulate_cluster(

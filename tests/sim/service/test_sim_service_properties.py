@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import event, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from speculative_stories import speculating
 
 from policies import routers
 from policies.registry import build
@@ -17,8 +18,8 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.log.events import Kind
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import Ratio
@@ -32,7 +33,7 @@ from sim.service.sessions import Sessions
 ROUTERS = ("round_robin", "random", "least_requests", "least_tokens", "power_of_two", "sticky")
 
 
-MODES = ("plain", "depth 2", "depth 2", "swap", "reserve", "ratio", "quantile")
+MODES = ("plain", "depth 2", "depth 2", "swap", "reserve", "ratio", "quantile", "speculative")
 ORDERS = (
     *((name, {}) for name in ("fcfs", "fcfs", "sjf", "vtc", "drr", "mlfq", "longest_prefix")),
     ("srpt", {"preemptive": True}),
@@ -40,6 +41,11 @@ ORDERS = (
     ("tenant_slots", {"slots": 1}),
     ("tenant_quota", {"requests": 3, "window": 200}),
 )
+
+
+def some_right(request):
+    """Acceptance that differs from token to token."""
+    return [(place + request.prompt) % 4 for place in range(request.output)]
 
 
 @dataclass
@@ -66,10 +72,11 @@ class Story:
         modes = {"depth 2": {"depth": 2}, "late": {"evict": "after"}, "swap": {"swap": True}}.get(self.mode, {})
         admission = {"reserve": Reserve, "ratio": Ratio, "quantile": Quantile}.get(self.mode, Optimistic)()
         plain = self.share is None or self.mode in ("swap", "reserve")
-        pool = PagePool(pages, 4) if plain else PrefixPool(pages, 4, self.share)
-        return Scheduler(
+        pool = PagePool(pages, 4) if plain else ExtentPool(pages, 4, self.share)
+        made = Scheduler(
             Policy(order, admission), pool, EngineConfig(slots=slots, token_budget=budget, queue_limit=6, **modes)
         )
+        return speculating(made, 3, some_right) if self.mode == "speculative" else made
 
     def senders(self):
         """The clients, and how many of the requests they have not sent in the end."""
@@ -88,14 +95,16 @@ class Story:
         }
         return made[self.clients](), lambda: 0
 
-    def serve(self, clients, macro):
-        pools = [
+    def made_pools(self):
+        return [
             Pool(
                 [(self.engine(*shape), self.cost) for shape in shapes],
                 routers.build(self.router, {}, 1, len(shapes)),
             )
             for shapes in self.pools
         ]
+
+    def serve(self, clients, macro):
         number = sum(map(len, self.pools))
         when = {replica: [] for replica in range(number)}
         for replica, start, lasts in sorted(self.outages, key=lambda outage: outage[1]):
@@ -103,7 +112,7 @@ class Story:
         outages = Outages({replica: iter(times) for replica, times in when.items()}, self.fate)
         return serve(
             clients,
-            pools,
+            self.made_pools(),
             retry=self.retry,
             outages=outages,
             transfer=self.transfer,
@@ -235,3 +244,14 @@ def test_nothing_vanishes_and_every_account_adds_up(story):
         assert tokens["output"] == frame.output.sum()
         assert found["itl_s"]["n"] == (frame.output - 1).sum()
         assert found["slot_steps"]["wasted"] == 0
+
+
+@given(stories())
+def test_the_direct_way_writes_the_logs_of_a_service_in_which_nothing_happens_between(story):
+    # Without a service log, who gave up on the way is entered in a replica's log: the one difference.
+    assume(story.clients != "far" or all(request.patience.cancel_after is None for request in story.requests))
+    story = replace(story, pools=story.pools[:1])
+    direct, whole = (serve(story.senders()[0], story.made_pools(), direct=way) for way in (True, False))
+    assert [log.sha256() for log in direct.logs] == [log.sha256() for log in whole.logs]
+    assert direct.service_log is None
+    assert not whole.service_log.eventful

@@ -40,6 +40,8 @@ BESIDE = [
     "remarks",
     "profile",
     "profiles",
+    "engine",
+    "headroom",
     "queue_grows",
     "service",
     "sessions",
@@ -199,9 +201,7 @@ def test_text_in_a_trace_is_named_with_its_row_and_leaves_nothing(
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
     command: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "slotstep.runs.simulation.simulate_cluster", lambda *_, **__: pytest.fail("the run has started")
-    )
+    monkeypatch.setattr("slotstep.runs.simulation.serve", lambda *_, **__: pytest.fail("the run has started"))
     file = tmp_path / "file"
     file.write_text("not a folder")
     found = complaint(capsys, *command, STATIC, "--out", file / "out")
@@ -232,7 +232,7 @@ def test_a_fault_of_our_own_is_not_passed_off_as_bad_input(monkeypatch: pytest.M
     def broken(*_: object, **__: object) -> None:
         raise ValueError("a fault of our own")
 
-    monkeypatch.setattr("slotstep.runs.simulation.simulate_cluster", broken)
+    monkeypatch.setattr("slotstep.runs.simulation.serve", broken)
     with pytest.raises(ValueError, match="a fault of our own"):
         app.main(["run", str(STATIC)])
 
