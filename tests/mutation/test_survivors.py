@@ -15,8 +15,8 @@ def source_of(where):
     depth = next(end for end in range(len(parts), 0, -1) if ROOT.joinpath(*parts[:end]).with_suffix(".py").exists())
     found = import_module(".".join(parts[:depth]))
     for name in parts[depth:]:
-        found = getattr(found, name)
-    return "\n".join(line.strip() for line in getsource(found).splitlines())
+        found = getattr(found, name, None)
+    return "\n".join(line.strip() for line in getsource(found).splitlines()) if found else ""
 
 
 def test_every_line_is_in_the_function_that_it_is_said_to_be_in():

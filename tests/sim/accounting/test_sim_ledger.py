@@ -330,11 +330,11 @@ def test_a_step_is_not_planned_before_its_batch():
     assert planned_by_step(RequestRecords(log)).tolist() == [0, 7]
 
 
-def worked(request, stays, stints=(), chunks=(), queued=0, preempted=(), released=True):
+def worked(request, stays, stints=(), chunks=(), queued=0, preempted=(), released=True, verified=()):
     """The log of a request that its client cancelled, in steps of 10 ns.
 
     stays, stints  (first, end) in its slot, and decoding
-    chunks         (step, start, tokens)
+    chunks         (step, start, tokens), and `verified` likewise
     preempted      (time, positions thrown away)
     """
     log = EventLog(slots=1, pages=99, page_size=1, on_demand=True)
@@ -343,6 +343,9 @@ def worked(request, stays, stints=(), chunks=(), queued=0, preempted=(), release
         for at, start, tokens in chunks:
             if at == step:
                 log.chunk(0, start, tokens)
+        for at, start, tokens in verified:
+            if at == step:
+                log.ran.verify(0, start, tokens, 1)
         row = dict.fromkeys(RUN, 0) | {"planned": 10 * step, "start": 10 * step, "steps": 1}
         log.run(tuple(row.values()), array("q", [10]), array("q", [0]))
     for time, positions in preempted:
@@ -387,3 +390,24 @@ def test_one_that_left_its_slot_only_by_preemption_was_never_held():
 def test_the_queue_entry_says_what_another_engine_lost():
     records = worked(Request("a", 0, 5, 9), [(0, 2)], chunks=[(0, 0, 3), (1, 3, 2)], queued=3)
     assert list(wasted_stretches(records, records.wasted)) == [("recomputed", 0, 1), ("prefill", 1, 2)]
+
+
+def test_a_verification_of_drafts_decodes():
+    records = worked(Request("a", 0, 5, 9), [(0, 2)], chunks=[(0, 0, 5)], verified=[(1, 5, 3)])
+    assert list(wasted_stretches(records, records.wasted)) == [("prefill", 0, 1), ("decode", 1, 2)]
+
+
+def test_nothing_was_booked_for_one_that_never_ran():
+    waits = Request("b", 0, 1, 5, patience=Patience(cancel_after=3))
+    records = RequestRecords(run([job("a", 9), waits], engine(slots=1)))
+    assert records.wasted.tolist() == [False, True]
+    assert list(wasted_stretches(records, records.wasted)) == []
+
+
+def test_the_step_after_a_stay_is_not_of_it():
+    worked = [(0, 1, 0), (3, 4, 0)]
+    assert list(stretches(Request("a", 0, 5, 6), [[0, 0, 3], [0, 3, 4]], worked, over=True)) == [
+        ("prefill", 0, 1),
+        ("no_budget", 1, 3),
+        ("prefill", 3, 4),
+    ]

@@ -308,8 +308,22 @@ def test_a_key_from_content_has_sixteen_bytes_however_long_the_prefix():
     assert [len(key) for key in pool.keys(of(0, ABC), 9)] == [16] * 9
 
 
+def test_which_of_the_last_pages_of_a_sequence_others_hold_and_find():
+    # Two pages of `one` are in the cache, of which `other` has found the first.
+    pool = PrefixPool(pages=9, page_size=4)
+    one, other = of(0, ABC), of(1, (*ABC[:4], 0, 0, 0, 0, 0))
+    compute(pool, one)
+    assert [pool.others_hold(one, pages) for pages in (0, 1, 2)] == [False, False, False]
+    assert compute(pool, other) == 1
+    assert (pool.kept(one), pool.kept(of(2, ABC))) == (2, 0)
+    assert [pool.others_hold(one, pages) for pages in (0, 1, 2)] == [False, False, True]
+    found = pool.find(of(2, ABC))
+    assert [pool.ahead_of(found, one, pages) for pages in (0, 1, 2)] == [found, found[:1], []]
+
+
 def test_a_pool_without_a_cache_finds_nothing():
     pool, seq = PagePool(9, 4), of(0, ABC)
+    assert (pool.kept(seq), pool.others_hold(seq, 1), pool.ahead_of((), seq, 1)) == (0, False, ())
     assert (pool.look_up(seq, 8), pool.in_use(pool.find(seq))) == ((None, 0), 0)
 
 
