@@ -154,6 +154,16 @@ def test_pages_that_only_the_step_of_who_leaves_would_fill_are_not_found():
     assert chunks(log)[:2] == [(0, "v", 0, 4), (1, "h", 4, 4)]
 
 
+def test_pages_that_who_leaves_had_filled_before_stay_in_the_cache():
+    # Pages of 4. v computes 4 positions alone, and would compute 2 more in step 1, which fill no page.
+    tokens = tuple(range(12))
+    requests = [Request("v", 0, 10, 1, tokens=tokens[:10], priority=1), Request("h", 1, 12, 1, tokens=tokens)]
+    policy = Policy(PriorityOrder(), Optimistic())
+    settings = {"slots": 1, "token_budget": 4, "chunk_limit": 2, "preempt_for_slot": True}
+    log = run(requests, Scheduler(policy, PrefixPool(99, 4), EngineConfig(**settings)))
+    assert entry_of(log, "h") == [(1, 4)]
+
+
 def test_who_computes_what_a_newcomer_counts_on_stays_for_that_step():
     # Pages of 2, and 4 tokens a sequence while there are several. In step 1 v computes positions 12 to 15, and n, who
     # gets the free slot, finds them. h could have v's slot, but not in this step: it gets it in step 2.
