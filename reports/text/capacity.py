@@ -119,6 +119,7 @@ def sentences(content: Content) -> list[str]:
         bound = f"; limited by {' and '.join(causes)}" if causes else ""
         lines.append(f"{profile or content['scenario']}: {found}{bound}.")
     how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
+    how += f", given up at a {100 * content['given_up']:g}% chance of being met"
     if content["find"] != "replicas":
         how += f", to within {100 * content['tolerance']:g}%"
     if content["held_back"]:

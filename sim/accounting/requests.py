@@ -287,6 +287,14 @@ def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
     return result
 
 
+def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
+    """The rows of the chosen requests, by request."""
+    rows: dict[int, list[list[int]]] = {}
+    for row in table[np.isin(table[:, column], chosen)].tolist():
+        rows.setdefault(row[column], []).append(row)
+    return rows
+
+
 def status_counts(status: Integers) -> dict[str, int]:
     """How many requests were injected, and what became of them."""
     counts = np.bincount(status, minlength=len(STATUSES))

@@ -19,7 +19,7 @@ from sim.request import Nanoseconds
 class StaticScheduler(Scheduler):
     """The same engine with closed batches. Only `slots` and `queue_limit` of the settings apply.
 
-    Raises ValueError unless the admission rule reserves and the order does not preempt.
+    Raises ValueError unless the admission rule reserves, the order does not preempt, and nothing is cached.
     """
 
     closed = True
@@ -29,6 +29,8 @@ class StaticScheduler(Scheduler):
             raise ValueError("static batching needs an admission rule that reserves pages")
         if policy.order.preempts:
             raise ValueError("static batching needs an order that does not preempt: nobody leaves a batch")
+        if pool.remembers:
+            raise ValueError("static batching has no prefix cache")
         super().__init__(policy, pool, config)
         self.longest_prompt = 0
         self.formed_at = 0

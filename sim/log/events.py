@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.log.cache_use import CacheUse
-from sim.log.merged_runs import merged
+from sim.log.merged_runs import cut, merged
 from sim.log.step_records import PACK_RUN, RUN, StepRecords
 from sim.request import Nanoseconds, Request
 
@@ -55,10 +55,14 @@ class Kind(IntEnum):
     """it continues on another engine [computed positions thrown away]"""
     INTERRUPTED = 13
     """its engine failed, and its tokens are lost [steps that had ended by then]"""
+    FETCHING = 14
+    """it has a slot, and pages for KV that is on another engine [positions to be fetched]"""
+    FETCHED = 15
+    """its KV is here [the first step that may compute it]"""
 
 
 QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED = list(Kind)[:9]
-DEQUEUED, CANCELLED, TIMED_OUT, MOVED, INTERRUPTED = list(Kind)[9:]
+DEQUEUED, CANCELLED, TIMED_OUT, MOVED, INTERRUPTED, FETCHING, FETCHED = list(Kind)[9:]
 
 
 class Reason(IntEnum):
@@ -259,10 +263,3 @@ class EventLog:
     def maximal_runs(self) -> Integers:
         """The runs (columns RUN), merged as long as the batch stayed the same, however they were recorded."""
         return merged(self.ran.run_table(), self.run_table(), self.step_durations())
-
-
-def cut(table: Integers, steps: int) -> bytearray:
-    """The rows (request, first, end) of a table that begin within so many steps, ending with them at most."""
-    begun = table[table[:, 1] < steps]
-    begun[:, 2] = np.minimum(begun[:, 2], steps)
-    return bytearray(begun.tobytes())

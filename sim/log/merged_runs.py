@@ -1,4 +1,4 @@
-"""Runs of an event log merged as long as the batch stayed the same, however they were recorded."""
+"""Rows of an event log: runs merged as long as the batch stayed the same, and rows cut to the steps that ended."""
 
 from __future__ import annotations
 
@@ -35,3 +35,10 @@ def merged(table: Integers, runs: Mapping[str, Integers], durations: Integers) -
     found = table[first]
     found[:, list(runs).index("steps")] = np.add.reduceat(runs["steps"], first)
     return found
+
+
+def cut(table: Integers, steps: int) -> bytearray:
+    """The rows (request, first, end) of a table that begin within so many steps, ending with them at most."""
+    begun = table[table[:, 1] < steps]
+    begun[:, 2] = np.minimum(begun[:, 2], steps)
+    return bytearray(begun.tobytes())

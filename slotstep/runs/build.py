@@ -20,7 +20,7 @@ from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
 from sim.memory.radix import RadixPool
-from sim.policy.base import Policy
+from sim.policy.base import BatchWait, Policy
 from sim.request import Request
 from slotstep.runs import costs
 from slotstep.runs.policy import admission, order, router, victim
@@ -82,9 +82,6 @@ def check_replicas(scenario: Scenario) -> None:
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             scheduler(each)
-            if each.engine.apart is not None and scenario.cluster.failures is not None:
-                with scenario.blamed("engine.apart: "):
-                    raise ValueError("failures are not modelled of an engine with passes of one kind")
             if len(scenario.cluster.pools) > 1:
                 two_phases(each)
 
@@ -94,7 +91,7 @@ def two_phases(scenario: Scenario) -> None:
     given = scenario.engine
     if given.apart is not None:
         with scenario.blamed("engine.apart: "):
-            raise ValueError("pools of prefill and decode need an engine without it")
+            raise ValueError("pools of prefill and decode are modelled for engines that mix both in a step")
     for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
         with scenario.blamed(f"engine.{key}: "):
             if found != expected:
@@ -125,13 +122,20 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
     size = 1 if engine.memory == "contiguous" else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
-    policy = Policy(first, admission(scenario), victim(scenario))
+    policy = Policy(first, admission(scenario), victim(scenario), batch_wait(engine))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
         if engine.apart is not None:
             return ApartScheduler(policy, memory(engine, pages, size, numbered), apart_config(scenario, engine.apart))
         return Scheduler(policy, memory(engine, pages, size, numbered), engine_config(scenario))
+
+
+def batch_wait(engine: Engine) -> BatchWait | None:
+    """How prompts wait for more of them; None if they do not."""
+    if not engine.batch_wait_steps or not engine.batch_wait_ratio:
+        return None
+    return BatchWait(engine.batch_wait_steps, engine.batch_wait_ratio * engine.token_budget)
 
 
 def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
@@ -146,10 +150,12 @@ def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
 def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> PagePool:
     """The memory of an engine: `pages` pages of `size` positions, with its prefix cache if it has one.
 
-    Raises ValueError for a radix cache whose pages should have numbers.
+    Raises ValueError for a radix cache whose pages should have numbers, and for such a cache beside reserved pages.
     """
     if engine.share is None:
         return (NumberedPool if numbered else PagePool)(pages, size)
+    if numbered and engine.admission == "reserve":
+        raise ValueError("prefix_cache: a replay on a device needs an admission rule that takes pages as needed")
     identity = repr((engine.model, engine.positions))
     if engine.radix is None:
         return (NumberedPrefixPool if numbered else ExtentPool)(pages, size, engine.share, identity)
@@ -177,7 +183,6 @@ def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
         preempt_by=apart.preempt_by,
         retract_by_priority=apart.retraction == "priority",
         retract_latest=apart.retraction == "latest",
-        returns_to=apart.returns_to,
         queue_limit=scenario.limits.queue,
     )
 

@@ -12,8 +12,7 @@ from itertools import islice
 from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
-from sim.engine.apart.ends import Ends
-from sim.engine.apart.expectation import end_of, expected_of_all, most_expected
+from sim.engine.apart.expectation import Ends, end_of, expected_of_all, most_expected
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY

@@ -10,7 +10,7 @@ from typing import Any
 from reports.statistics.intervals import Estimate
 from reports.text.capacity import sentences
 from slotstep.experiments.capacity.answer import Answer
-from slotstep.experiments.capacity.judge import Judged, Point
+from slotstep.experiments.capacity.judge import GIVEN_UP, Judged, Point
 from slotstep.experiments.capacity.question import Question
 from slotstep.experiments.capacity.spread import SURE, Spread
 
@@ -27,6 +27,7 @@ def content_of(question: Question, answers: Sequence[Answer], stretches: str | N
         "held_back": question.scenario.holds_back,
         "confidence": question.confidence,
         "seeds": question.seeds,
+        "given_up": GIVEN_UP,
         "tolerance": question.tolerance,
         "resampled": stretches,
         "price": question.price,

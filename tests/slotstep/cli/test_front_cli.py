@@ -44,6 +44,7 @@ BESIDE = [
     "headroom",
     "queue_grows",
     "service",
+    "pools",
     "sessions",
 ]
 NESTED = {
