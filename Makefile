@@ -38,9 +38,11 @@ test-compiled: compiled
 test-slow: .venv/test
 	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
 
+# All mutants are tried anew; KEEP=1 goes on with a run that was interrupted, or only reports.
 mutants: .venv/test
+	$(if $(KEEP),,rm -rf mutants)
 	$(BIN)/mutmut run --max-children 2
-	$(BIN)/mutmut results
+	$(BIN)/python tests/mutation/report.py
 
 coverage: .venv/test
 	$(PYTEST) --cov --cov-report=term
