@@ -1,23 +1,27 @@
 # One environment per purpose, made on demand in .venv; every target starts from nothing but Python and make.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := SLOTSTEP_KERNEL=python $(BIN)/pip install --quiet --disable-pip-version-check
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-slow mutants coverage lint bench figures docs site clean
+.PHONY: demo compiled test test-compiled test-slow mutants coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) --editable .
 	touch $@
 
 .venv/test: .venv/base constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(INSTALL) --constraint constraints.txt --editable '.[test]'
 	touch $@
 
 .venv/docs: .venv/base
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) --editable '.[docs]'
 	touch $@
+
+compiled: .venv/test
+	$(BIN)/python kernel_build.py
 
 demo: .venv/base
 	$(BIN)/slotstep compare examples/chat.yaml --policies fcfs,sjf,fair --out out/demo
@@ -27,12 +31,18 @@ demo: .venv/base
 test: .venv/test
 	$(PYTEST) -m "not slow"
 
+# The tests that compare logs, on the compiled kernel; all others run on the Python sources alone.
+test-compiled: compiled
+	SLOTSTEP_KERNEL=compiled $(PYTEST) -m "not slow" tests/sim tests/policies tests/slotstep/parity tests/slotstep/runs
+
 test-slow: .venv/test
 	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
 
+# All mutants are tried anew; KEEP=1 goes on with a run that was interrupted, or only reports.
 mutants: .venv/test
+	$(if $(KEEP),,rm -rf mutants)
 	$(BIN)/mutmut run --max-children 2
-	$(BIN)/mutmut results
+	$(BIN)/python tests/mutation/report.py
 
 coverage: .venv/test
 	$(PYTEST) --cov --cov-report=term
@@ -41,6 +51,7 @@ lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy kernel_build.py
 	$(BIN)/mypy docs/console.py docs/reference.py docs/site.py
 	$(BIN)/mypy examples/azure.py examples/figures.py examples/service.py examples/report.py
 	$(BIN)/mypy examples/a10g.py examples/admission.py examples/catalogue.py

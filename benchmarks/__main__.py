@@ -27,6 +27,7 @@ from benchmarks.plan import (
     Plan,
     carry_out,
 )
+from sim import kernel
 
 HEADING = (
     "CPU seconds, the best of {repeats}: simulation and full accounting. Poisson arrivals at {rate:g}/s unless "
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, plan: Plan | None = None) -> No
 
 
 def machine() -> str:
-    """The processor and the interpreter, as far as the system tells."""
+    """The processor, the interpreter and the kernel, as far as the system tells."""
     processor = platform.processor() or platform.machine()
     details = Path("/proc/cpuinfo")
     if details.exists():
@@ -61,7 +62,7 @@ def machine() -> str:
         processor = named.get("model name", processor)
         if "model" in named:
             processor += f" (model {named['model']})"
-    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, kernel: {kernel.path()}"
 
 
 def table(findings: Findings) -> Table:

@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 
 from docs.metrics import metrics_page, schema_file
 from policies.registry import POLICIES
-from slotstep.cli.app import app
+from slotstep.cli.app import application
 from slotstep.scenario import fields, units
 from slotstep.scenario.schema import Scenario
 from slotstep.scenario.validation_errors import section_in
@@ -203,7 +203,7 @@ def commands_page() -> str:
         "Every command with its arguments and options. Answers go to standard output, all else to standard error."
         " Exit codes: 0, 2 for bad input, 130 after Ctrl-C, 1 for a check that fails or an internal error.",
     ]
-    for path, command in commands_below(typer.main.get_command(app), "slotstep"):
+    for path, command in commands_below(typer.main.get_command(application()), "slotstep"):
         hints = get_type_hints(inspect.unwrap(command.callback))
         arguments = [option for option in command.params if option.param_type_name == "argument"]
         usage = " ".join([path, *(written(argument, hints) for argument in arguments), "[OPTIONS]"])

@@ -27,17 +27,17 @@ from traces.reading import registry
 Floats = NDArray[np.float64]
 
 DATA = Path(os.environ.get("SLOTSTEP_DATA", "../shared/data")) / "traces" / "gt_a10g_slora_vtc"
-ENGINE = {"slots": 1000, "token_budget": 1_000_000, "page_size": 1, "admission": "peak", "admit_every": 10}
-"""LightLLM's router: the only limit is memory, which must hold the sum of the peaks; it admits every ten steps."""
+ENGINE = {"preset": "s-lora"}
+"""Decodes stand still in a prefill, which is tried after ten of them; the memory must hold the sum of the peaks."""
 POOL, ADAPTER = 10_000, 32
 """Token positions of the memory pool, and those that an adapter of rank 8 takes in it while it is used."""
 ADAPTERS = {"real": 8.8, "on_off_overload": 2}
 """The mean number of different adapters among the requests that run at once, in the runs under fcfs."""
-COST = {"base": 27.68, "per_sequence": 0.3135, "per_context_token": 0.000888, "per_prefill_token": 0.2003}
+COST = {"base": 25.89, "per_sequence": 0.3027, "per_context_token": 0.00106, "per_prefill_token": 0.1939}
 """Milliseconds; fitted to the run real_FCFS, together with CLIENT."""
 UNITS = (1, 1, 1e-6, 1)
 """In which they are fitted: milliseconds, and nanoseconds for the third."""
-CLIENT = 0.04544
+CLIENT = 0.04911
 """Seconds of each request outside of steps: HTTP, tokenizer, adapter; fitted with the cost."""
 
 RUNS: dict[str, str | dict[str, Any]] = {
@@ -109,7 +109,7 @@ def served(
     scenario = slotstep.parse(
         {
             "workload": {"trace": {"slora": str((DATA / f"{run}.jsonl.gz").absolute())}},
-            "engine": ENGINE | {"pages": round(POOL - ADAPTER * adapters)},
+            "engine": ENGINE | {"max_total_token_num": round(POOL - ADAPTER * adapters)},
             "cost": {"affine": {name: f"{part * scale:.12f}ms" for name, part in cost.items()}},
             "policy": policy,
         }

@@ -13,6 +13,7 @@ from typing import Any
 from policies.base import choices
 from policies.base.choices import Reader
 from policies.base.entry import Choice, Option
+from policies.base.option_values import flag
 from sim.policy.base import Admission, Optimistic, Reserve
 from sim.policy.peak import Peak
 from sim.policy.quantile import Quantile
@@ -23,6 +24,11 @@ from sim.registry import Registry
 def optimistic(reserve_full_prompt: Any, watermark: Any) -> Admission:
     """The check of known tokens. Raises ValueError for a watermark that is no share."""
     return Optimistic(reserve_full_prompt, watermark)
+
+
+def peak(strict: object) -> Admission:
+    """The rule by peaks. Raises ValueError for an option that is no truth value."""
+    return Peak(flag("strict", strict))
 
 
 def quantile(epsilon: Any, window: Any, every: Any, outputs: Any) -> Admission:
@@ -41,7 +47,8 @@ RESERVE = Choice(
 )
 PEAK = Choice(
     "Admit while the memory suffices if every sequence generates up to its maximum: never a preemption.",
-    Peak,
+    peak,
+    {"strict": Option(False)},
     source="LightLLM",
 )
 RATIO = Choice(

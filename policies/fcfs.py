@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from policies.base.entry import Entry
 from sim.policy.base import Order
+from sim.policy.fixed_rank import FixedRank
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -44,6 +45,10 @@ class FirstComeFirstServed(Order):
             self.queue.popleft()
         else:
             self.queue.remove(seq)
+
+    def fixed_rank(self) -> FixedRank:
+        """By arrival."""
+        return FixedRank("arrival")
 
     def __len__(self) -> int:
         return len(self.queue)

@@ -11,6 +11,7 @@ from policies.base.entry import Entry
 from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
+from sim.policy.fixed_rank import FixedRank
 from sim.sequence import Sequence
 
 
@@ -20,6 +21,10 @@ class LongestFirst(PredictedOrder):
     def rank(self, seq: Sequence) -> Rank:
         """Negated predicted remaining tokens."""
         return (-self.remaining(seq),)
+
+    def fixed_rank(self) -> FixedRank | None:
+        """What is generated less the predicted output, unless the predictor learns."""
+        return None if self.listeners else FixedRank("rank", lambda request: -self.predict(request), per_generated=1)
 
 
 def make(seed: int, predict: object, error: object) -> Order:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from policies.base.entry import Entry
 from sim.policy.base import LeastUrgent, Order, Rank, RankedOrder, urgency
+from sim.policy.fixed_rank import FixedRank
 from sim.sequence import Sequence
 
 
@@ -18,6 +19,10 @@ class PriorityOrder(RankedOrder):
     def rank(self, seq: Sequence) -> Rank:
         """(priority, arrival, id)."""
         return urgency(seq)
+
+    def fixed_rank(self) -> FixedRank:
+        """By urgency."""
+        return FixedRank("urgency")
 
 
 def make(seed: int) -> Order:

@@ -7,8 +7,11 @@ preempted sequence had generated count too, as they are computed again.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from policies.base.entry import Entry
 from sim.policy.base import Order, Rank, RankedOrder
+from sim.policy.fixed_rank import FixedRank
 from sim.sequence import Sequence
 
 
@@ -18,6 +21,10 @@ class ShortestPrompt(RankedOrder):
     def rank(self, seq: Sequence) -> Rank:
         """Prompt and generated tokens."""
         return (seq.known,)
+
+    def fixed_rank(self) -> FixedRank:
+        """The prompt, and each token generated."""
+        return FixedRank("rank", attrgetter("prompt"), per_generated=1)
 
 
 def make(seed: int) -> Order:

@@ -10,6 +10,7 @@ from policies.base.entry import Entry
 from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
+from sim.policy.fixed_rank import FixedRank
 from sim.sequence import Sequence
 
 
@@ -19,6 +20,10 @@ class ShortestJobFirst(PredictedOrder):
     def rank(self, seq: Sequence) -> Rank:
         """The predicted number of output tokens."""
         return (self.predict(seq.request),)
+
+    def fixed_rank(self) -> FixedRank | None:
+        """The predicted output, unless the predictor learns."""
+        return None if self.listeners else FixedRank("rank", self.predict)
 
 
 def make(seed: int, predict: object, error: object) -> Order:

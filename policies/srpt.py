@@ -19,6 +19,7 @@ from policies.base.predicted_order import OPTIONS, PredictedOrder, name_of_predi
 from policies.predictors.base import Exact, Predictor
 from policies.predictors.registry import predictor
 from sim.policy.base import Order, Rank
+from sim.policy.fixed_rank import FixedRank
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
 
@@ -39,6 +40,10 @@ class ShortestRemaining(PredictedOrder):
         if self.preempts:
             self.predicted[seq.index] = remaining + seq.known - seq.request.prompt
         return (remaining,)
+
+    def fixed_rank(self) -> FixedRank | None:
+        """The predicted output less what is generated, unless the predictor learns or the order preempts."""
+        return None if self.listeners else FixedRank("rank", self.predict, per_generated=-1)
 
     def displaced(self, head: Sequence, running: Iterable[Sequence], now: Nanoseconds, step: int) -> Sequence | None:
         """The running sequence with the most remaining tokens, if more than the head's; ties to the last admitted."""

@@ -115,6 +115,8 @@ class Leg:
     ready       positions whose KV is sent along
     redone      positions that another engine had computed, and that are lost
     hands_over  the request leaves this engine with its next token, unless that is its last
+    kept        its pages then stay here until their content has been copied
+    fetches     the KV of the `ready` positions is on another engine until this one has a slot and pages for them
     sent        how often the request had been sent to an engine before
     """
 
@@ -122,6 +124,8 @@ class Leg:
     ready: int = 0
     redone: int = 0
     hands_over: bool = False
+    kept: bool = False
+    fetches: bool = False
     sent: int = 0
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sized
 from typing import Any, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from sim.log.events import FINISHED, Kind
 from sim.request import NO_LIMIT, WHOLE, Leg, Request
 
@@ -151,6 +153,7 @@ class HeldPages:
         self.reserved = pages
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Sequence:
     """A request on one engine.
 

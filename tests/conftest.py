@@ -2,12 +2,15 @@
 
 Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 400, and `mutants`
 (`make mutants`) 10, without a search for the smallest that fails. None is timed: a machine may be busy with something
-else. They carry the mark `property`; what takes long for another reason carries `slow`.
+else. Only under `mutants` a test fails after 5 s of CPU time, as a mutant may not end. Properties carry the mark
+`property`; what takes long for another reason carries `slow`.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,8 @@ settings.load_profile("quick")
 
 ROOT = Path(__file__).parent.parent
 
+os.environ.setdefault("SLOTSTEP_KERNEL", "python")  # the sources as they are; `make test-compiled` sets it
+
 
 @pytest.fixture(scope="session")
 def data() -> Path:
@@ -29,6 +34,19 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no public data at {folder}; set SLOTSTEP_DATA to its folder")
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test of a mutant has 5 s of CPU time."""
+    if item.config.getoption("--hypothesis-profile") != "mutants":
+        return (yield)
+    signal.signal(signal.SIGPROF, lambda *_: pytest.fail("took more than 5 s of CPU time"))
+    signal.setitimer(signal.ITIMER_PROF, 5, 1)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

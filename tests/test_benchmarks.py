@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+import slotstep
 from benchmarks import measure, optimizer
 from benchmarks.__main__ import main
 from benchmarks.cases import Case
+from benchmarks.peers.__main__ import commands, measured, table
 from benchmarks.plan import FAST, FULL, Plan
 
 TINY = Plan(small=50, large=150, huge=None, stepped=40, repeats=1)
@@ -72,3 +77,44 @@ def test_an_optimizer_is_followed_by_the_lowest_loss_after_each_evaluation():
     assert found.shape == (8,)
     assert (np.diff(found) <= 0).all()
     assert found[-1] < found[0]
+
+
+def test_peers_take_turns_and_one_that_is_not_there_or_fails_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    python = [sys.executable, "-c"]
+    sizes = (1, 2)
+    peers = {
+        "slotstep": {size: [*python, "sum(range(10**6))"] for size in sizes},
+        "absent": {size: ["no-such-program-anywhere"] for size in sizes},
+        "broken": {size: [*python, "import sys; sys.exit('no such engine')"] for size in sizes},
+    }
+    times = measured(peers, sizes, repeats=2)
+    assert set(times["slotstep"]) == {1, 2}
+    assert all(0.01 < seconds < 10 for seconds in times["slotstep"].values())
+    assert "no-such-program-anywhere" in times["absent"]
+    assert times["broken"] == "no such engine"
+    said = capsys.readouterr().err.splitlines()
+    assert said[:3] == ["slotstep, 1 requests", "absent, 1 requests", "broken, 1 requests"]
+    assert said[3:] == ["slotstep, 2 requests", "slotstep, 1 requests", "slotstep, 2 requests"]
+
+
+def test_ratios_are_of_whole_processes_and_of_further_requests() -> None:
+    times = {"slotstep": {100: 1.0, 200: 2.0}, "other": {100: 0.5, 200: 3.5}, "absent": "no such file"}
+    file = io.StringIO()
+    Console(file=file, width=100).print(table(times, (100, 200)))
+    rows = [line.split() for line in file.getvalue().splitlines() if line.strip()]
+    assert ["slotstep", "1.00", "2.00", "100", "1.00", "1.00"] in rows
+    assert ["other", "0.50", "3.50", "33", "0.50", "3.00"] in rows
+    assert not any("absent" in row for row in rows)
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_our_part_of_the_comparison_is_the_same_work_from_a_trace(cache: bool, tmp_path: Path) -> None:
+    made = commands(tmp_path, (20,), cache, "python", ".")
+    assert list(made) == (["slotstep", "DynoSim"] if cache else ["slotstep", "DynoSim", "sched-sim", "inference-lab"])
+    scenario = slotstep.load(made["slotstep"][20][4])
+    result = slotstep.run(scenario)
+    assert result.summary["requests"]["finished"] == 20
+    drawn = [request.arrival for request in Case(20, 20.0, "fixed 128").drawn()]
+    queued = sorted(result.requests["queued_ns"])
+    assert queued == pytest.approx([arrival - drawn[0] for arrival in drawn], abs=1000)  # the trace has microseconds
+    assert (result.summary["cache"] is not None) is cache

@@ -6,9 +6,15 @@ import pandas as pd
 import pytest
 
 from benchmarks.silicon.__main__ import main, table
-from benchmarks.silicon.loop import engine, lengths, simulated
-from benchmarks.silicon.pools import pool_row, with_constants
+from benchmarks.silicon.constants import Constants, constants, with_constants
+from benchmarks.silicon.loop import lengths, simulated
+from benchmarks.silicon.pools import PoolRow, firsts, pool_row
 from benchmarks.silicon.rows import Row, aggregated, is_open, quantisation, some
+from benchmarks.silicon.servers import decisions_of_vllm, engine, steps_held
+from calibrate.profiles.profile import named, profile
+from sim.cost.shape import Shape
+
+KINDS = ("fp4", "fp8")
 
 ROW = Row(
     id="a",
@@ -42,7 +48,27 @@ def test_lengths_are_uniform_from_four_fifths_of_the_nominal_one_ten_for_each_cl
 def test_tensorrt_llm_has_tokens_for_one_prompt_beside_all_clients() -> None:
     trtllm = Row(**{**vars(ROW), "backend": "trtllm"})
     # (4 + 1000 + 64 + 63) // 64 x 64
-    assert engine(trtllm)["token_budget"] == 1088
+    assert engine(trtllm)["max_num_tokens"] == 1088
+
+
+def test_servers_hold_prompts_back_as_their_launch_scripts_say() -> None:
+    trtllm = {**vars(ROW), "backend": "trtllm", "prompt": 1024, "output": 1024}
+    assert steps_held(Row(**trtllm)) == 20
+    assert steps_held(Row(**{**trtllm, "tensor_parallel": 8})) == 0
+    assert steps_held(Row(**{**trtllm, "output": 8192})) == 0
+    sglang = {**vars(ROW), "backend": "sglang", "system": "b200_sxm"}
+    # Looks after 10 passes, from 16 clients on after 30: half of that on average.
+    assert [steps_held(Row(**{**sglang, "clients": clients})) for clients in (4, 16)] == [5, 15]
+    assert steps_held(Row(**{**sglang, "system": "h200_sxm"})) == 0
+    assert steps_held(ROW) == 0
+
+
+def test_a_prompt_that_is_held_back_has_its_first_token_so_much_later() -> None:
+    held = Row(**{**vars(ROW), "backend": "sglang", "system": "b200_sxm"})
+    cost = {"shape": {"model": "llama-3.1-70b", "device": "h100-sxm", "tensor_parallel": 4}}
+    (ttft, tpot), (plain, same) = simulated(held, cost), simulated(held, cost, engine(held))
+    assert (ttft, tpot) == (pytest.approx(plain + 5 * tpot), same)
+    assert simulated(held, cost, decisions_of_vllm())[0] != plain
 
 
 def test_a_loop_of_a_fixed_step_has_its_time_per_token() -> None:
@@ -114,9 +140,31 @@ def test_a_rank_of_attention_is_a_replica_of_its_pool() -> None:
     assert (row.row.clients, row.row.ttft_s) == (64, 0.2)
 
 
-def test_constants_of_pools_come_from_the_first_rows_and_are_applied_to_the_others() -> None:
-    simulated_ = {"simulated_ttft": [0.1] * 6, "simulated_tpot": [0.02] * 6}
-    found = pd.DataFrame({"ttft": [0.3] * 5 + [0.5], "tpot": [0.01] * 5 + [0.04], **simulated_})
-    rest, delay, factor = with_constants(found)
-    assert (delay, factor) == pytest.approx((0.2, 0.5))
-    assert rest[["simulated_ttft", "simulated_tpot"]].to_numpy().tolist() == [pytest.approx([0.3, 0.01])]
+def test_constants_of_pools_come_from_the_first_rows_of_each_precision() -> None:
+    rows = [
+        PoolRow(Row(**{**vars(ROW), "id": f"{kind}{n}", "precision": kind}), {}) for n in range(7) for kind in KINDS
+    ]
+    assert [of.row.id for of in firsts(rows)] == [f"{kind}{n}" for kind in KINDS for n in range(5)]
+
+
+def test_a_step_with_a_prompt_lasts_at_least_as_long_as_its_launches() -> None:
+    content = {"dense": {"at": [1, 10], "ns": [100.0, 200.0]}, "launch": 0.0}
+    content |= {"decode": {"at": [1], "along": [0, 10], "ns": [[5.0, 15.0]]}}
+    content |= {"chunk": {"at": [1, 10], "along": [0, 10], "ns": [[10.0, 20.0], [20.0, 40.0]]}}
+    about = {
+        key: value for key, value in named("h100-llama-3.1-8b").content.items() if key not in ("format", "curve")
+    }
+    made = with_constants(profile({"table": content}, **about), Constants(prompts=1.5, least=1.0)).cost()
+    decode, prompt = Shape(), Shape()
+    decode.decodes, decode.context = 1, 10
+    prompt.add_chunk(0, 10)
+    # 1 ms for what depends on tokens, and 1.5 times the attention.
+    assert (made.step(decode), made.step(prompt)) == (115, 1_000_030)
+
+
+def test_the_least_is_of_the_models_that_it_was_fitted_to() -> None:
+    b200 = Row(**{**vars(ROW), "system": "b200_sxm"})
+    assert (constants(ROW).least, constants(b200).least) == (0, 75)
+    sglang = {**vars(b200), "backend": "sglang"}
+    assert constants(Row(**sglang)).least == 0
+    assert constants(Row(**{**sglang, "model": "deepseek-ai/DeepSeek-R1"})).least == 300

@@ -19,22 +19,19 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.silicon import estimate, loop
-from benchmarks.silicon.fit import fitted
+from benchmarks.silicon.constants import Constants, constants, written
+from benchmarks.silicon.fit import fitted, fitted_least
 from benchmarks.silicon.rows import Row, aggregated, some
-from calibrate.database.profile import with_prompt_factor
 from calibrate.profiles.profile import Profile
 from slotstep.runs.profiles import of_database
 
 COLUMNS = {"simulated": "simulated", "estimate": "its own estimate", "shapes": "shapes"}
 
 
-def profile_of(row: Row, folder: Path, prompts: float) -> tuple[Profile, Path]:
-    """The profile that a row needs, and its file in `folder` with the kernels of prompts scaled."""
+def profile_of(row: Row, folder: Path, of: Constants) -> tuple[Profile, Path]:
+    """The profile that a row needs, and its file in `folder` with these constants."""
     profile = of_database(row.request(), "silicon")
-    path = folder / f"{profile.sha256[:16]}-{prompts:g}.yaml"
-    if not path.exists():
-        path.write_text(with_prompt_factor(profile, prompts).text())
-    return profile, path
+    return profile, written(profile, of, folder)
 
 
 def compared(rows: Sequence[Row], folder: Path) -> tuple[pd.DataFrame, Counter[str]]:
@@ -42,10 +39,10 @@ def compared(rows: Sequence[Row], folder: Path) -> tuple[pd.DataFrame, Counter[s
     records, refused = [], Counter[str]()
     for place, row in enumerate(rows):
         print(f"\r{place + 1} of {len(rows)}", end="", file=sys.stderr, flush=True)
-        constants = loop.CONSTANTS[row.backend]
+        known = constants(row)
         try:
-            profile, path = profile_of(row, folder, constants.prompts)
-            ttft, tpot = loop.simulated(row, {"profile": str(path), "host": f"{constants.host}ms"})
+            profile, path = profile_of(row, folder, known)
+            ttft, tpot = loop.simulated(row, {"profile": str(path), "host": f"{known.host}ms"})
         except ValueError as error:
             refused[reason(str(error))] += 1
             continue
@@ -55,7 +52,7 @@ def compared(rows: Sequence[Row], folder: Path) -> tuple[pd.DataFrame, Counter[s
         }
         record: dict[str, Any] = {"id": row.id, "model": row.model, "system": row.system, "engine": row.backend}
         record |= {"measured_ttft": row.ttft_s, "measured_tpot": row.tpot_s}
-        record |= {"simulated_ttft": ttft + constants.delay / 1e3, "simulated_tpot": tpot}
+        record |= {"simulated_ttft": ttft + known.delay / 1e3, "simulated_tpot": tpot}
         for name, pair in others.items():
             record |= {f"{name}_ttft": pair[0] if pair else None, f"{name}_tpot": pair[1] if pair else None}
         records.append(record)
@@ -108,16 +105,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, help="at most so many, drawn by a seed")
     parser.add_argument("--clients", type=int, default=256, help="leave out rows with more clients")
     parser.add_argument("--fit", action="store_true", help="the constants that suit the open rows, instead")
+    parser.add_argument(
+        "--fit-least", action="store_true", help="the least time of prompts by engine and system, instead"
+    )
     parser.add_argument("--out", type=Path, help="write a line for each row here, as CSV")
     options = parser.parse_args(arguments)
     began = time.process_time()
     known = [row for row in aggregated(options.held) if options.all_models or row.dense]
     rows = some([row for row in known if row.clients <= options.clients], options.rows)
     with tempfile.TemporaryDirectory() as folder:
-        if options.fit:
+        if options.fit or options.fit_least:
             if options.held:
                 parser.error("--fit takes open rows alone; leave out --held")
-            print(fitted(rows, lambda row, prompts: profile_of(row, Path(folder), prompts)[1]))
+            fit = fitted if options.fit else fitted_least
+            print(fit(rows, lambda row, of: profile_of(row, Path(folder), of)[1]))
             return
         found, refused = compared(rows, Path(folder))
     if options.out:

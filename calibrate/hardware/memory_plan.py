@@ -88,7 +88,7 @@ def capacity(
 
     An engine measures its activations; here they are counted: what one block holds at once of the tokens of a step,
     and the logits of the sequences. `graphs` and `other` are in bytes, and so is `weights` on each device; None: the
-    model's parameters in `dtype`. Heads that draft tokens count as `heads` layers more, and a draft model is `beside`.
+    model's parameters in `dtype`. Heads that draft tokens count as `heads` layers more; a draft model is `beside`.
     Raises ValueError, with the numbers, for a model that leaves no room for one page, for heads that the devices
     cannot share, and for a utilization outside (0, 1].
     """

@@ -7,11 +7,10 @@ of it. Between sorts the first of the queue goes first.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from math import inf
 
 from sim.memory.content import content
-from sim.memory.radix_tree import RadixTree
 from sim.policy.base import Order, Rank
 from sim.request import NO_LIMIT, Nanoseconds
 from sim.sequence import Sequence
@@ -101,17 +100,19 @@ class LookUpQueue(SortedQueue):
     def look_up(self) -> None:
         """Look every waiting sequence up, in the order of the queue."""
         self.found, self.put_off = {}, set()
-        ahead = RadixTree(1)
+        beginnings: set[Hashable] = set()  # of those that are not put off
         for seq in self.queue:
             _, found = seq.pool.look_up(seq, seq.known)
             self.found[seq.index] = min(found, seq.known - 1)
             if found > FEW:
                 continue
-            prefix = seq.pool.domain(seq), content(seq), seq.known
-            if ahead.find(*prefix)[1] >= FEW:
+            if seq.known < FEW:
+                continue
+            beginning = seq.pool.domain(seq), content(seq).page(0, FEW)
+            if beginning in beginnings:
                 self.put_off.add(seq.index)
             else:
-                ahead.insert(*prefix, prompt=0)
+                beginnings.add(beginning)
 
     def or_last(self, seq: Sequence, value: float) -> float:
         """`value`, or what comes last for a sequence that is put off."""

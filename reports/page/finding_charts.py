@@ -14,6 +14,8 @@ from reports.page import svg
 from reports.page.line_charts import significant_or_zero
 from reports.page.report import Curve, Finding
 
+FLAT = 10.0
+"""How many times the median the largest value may be before a linear scale would flatten the rest."""
 APART = 4.0
 """The horizontal distance between the interval strokes of different lines at the same x, in units of the view box."""
 
@@ -57,9 +59,10 @@ def finding_chart(finding: Finding, curve: Curve) -> FindingChart:
         if curve.low:
             ends = part[[curve.low, curve.high]].to_numpy("float64")
             for at, (low, high) in zip(across, ends, strict=True):
-                if np.isfinite([low, high]).all():
+                if np.isfinite([low, high]).all() and (high > 0 or not y.log):
                     beside = at + APART * (place - (len(groups) - 1) / 2)
-                    stroke = f"M{beside:.1f} {float(y(low)):.1f}V{float(y(high)):.1f}"
+                    start = max(low, y.low) if y.log else low
+                    stroke = f"M{beside:.1f} {float(y(start)):.1f}V{float(y(high)):.1f}"
                     marks.append(svg.tag("path", d=stroke, class_="line", style=f"stroke:var(--s{place % svg.HUES})"))
         dot = f"fill:var(--s{place % svg.HUES})"
         marks += [
@@ -86,4 +89,7 @@ def _scales(box: svg.Box, across: svg.Floats, heights: svg.Floats) -> tuple[svg.
     else:
         margin = 0.05 * (high - low) or 0.5
         x = box.x(low - margin, high + margin)
+    above = heights[heights > 0]
+    if len(above) and len(above) > len(heights) / 2 and heights.max() > FLAT * float(np.median(above)):
+        return x, box.y(float(above.min()) / 1.2, float(heights.max()) * 1.2, log=True)
     return x, box.y(min(0.0, float(heights.min())), float(heights.max()) * 1.08 or 1.0)

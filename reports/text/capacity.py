@@ -119,6 +119,7 @@ def sentences(content: Content) -> list[str]:
         bound = f"; limited by {' and '.join(causes)}" if causes else ""
         lines.append(f"{profile or content['scenario']}: {found}{bound}.")
     how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
+    how += f", given up at a {100 * content['given_up']:g}% chance of being met"
     if content["find"] != "replicas":
         how += f", to within {100 * content['tolerance']:g}%"
     if content["held_back"]:
@@ -130,6 +131,9 @@ def sentences(content: Content) -> list[str]:
             f"{content['resampled']}, in another order and some of them twice, so that the confidence is about "
             "traffic like it."
         )
+    oracles = list(dict.fromkeys(printable(each["policy"]) for each in answers if each["predictor"] == "exact"))
+    if oracles:
+        lines.append(f"{', '.join(oracles)}: the predictor sees the true output lengths, as no engine can.")
     return lines + errors(content)
 
 
@@ -185,7 +189,7 @@ def slow_end(content: Content, answer: Content) -> str:
     """`12.1 at the model's slow end`, or `6 GPUs; 7 at the model's slow end`."""
     found = answer["slow_end"]["at"]
     if content["find"] != "replicas":
-        return f"{at(content, found or 0)} at the model's slow end"
+        return f"{at(content, found) if found else 'less than a tenth of it'} at the model's slow end"
     each = answer["devices"] / answer["at"]
     more = "no number of them" if found is None else f"{round(found * each):,}"
     return f"{answer['devices']:,} GPUs; {more} at the model's slow end"

@@ -15,6 +15,8 @@ from sim.accounting.metrics import chosen
 ENDS = ("finished", "rejected", "timed_out", "cancelled", "waiting", "running")
 DOMINANT = 0.5
 """The share of the hit tokens above which one prompt is said to dominate them."""
+WAITS = ("held", "no_budget", "no_memory", "blocked", "limited", "no_demand", "idle", "down")
+LEAST_SHOWN = 0.01
 GROWS = (
     "the queue grew to the last arrival. The latencies are those of a run of this length; a longer one's are longer."
 )
@@ -52,6 +54,8 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         f"{tokens['prompt']:,} prompt, {tokens['output']:,} output; {tokens['computed']:,} computed, "
         f"{tokens['recomputed']:,} recomputed{extra}",
     )
+    if summary.get("speculation"):
+        yield "speculation", _speculation(summary["speculation"])
     yield (
         "pages",
         f"{significant(pages['mean_used'])} used on average, {pages['peak_used']:,} at the peak, "
@@ -69,6 +73,8 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "sessions", _sessions(summary["sessions"])
     if summary.get("service"):
         yield "service", _service(summary["service"])
+    for pool in summary.get("pools") or ():
+        yield f"{pool['pool']} pool", _pool(pool)
     for metric in chosen(summary.get("metrics", ())):
         if metric.subject and (value := summary.get(metric.key)) is not None:
             yield metric.subject, written(compared_value(metric.key, metric.values[""]), value)
@@ -146,6 +152,14 @@ def _by_gaps(rates: Mapping[str, Any]) -> str:
     return f"{offered} requests/s offered, {finished} finished, by the n - 1 gaps between n requests"
 
 
+def _speculation(found: Mapping[str, Any]) -> str:
+    """What verifications brought."""
+    return (
+        f"{significant(found['tokens_per_verification'])} tokens a verification, {found['verifications']:,} of them; "
+        f"{percent(found['acceptance'])} of {found['drafts']:,} drafts accepted"
+    )
+
+
 def _at_once(concurrency: Mapping[str, Any]) -> str:
     flight, running = (
         f"{concurrency[f'{name}_peak']:,} (mean {_rate(concurrency[f'{name}_mean'])})"
@@ -183,15 +197,29 @@ def _service(service: Mapping[str, Any]) -> str:
         )
     if service["transfers"]:
         words.append(f"{service['transfers']:,} handed over, {duration(service['transfer_s']['mean'])} on average")
+    if service["room_wait_s"]["max"]:
+        words.append(f"their KV waited {duration(service['room_wait_s']['mean'])} for room at the decode pool")
     return "; ".join(words)
+
+
+def _pool(pool: Mapping[str, Any]) -> str:
+    """Where the slot time of a pool went that did no work."""
+    spent = pool["slot_seconds"]
+    shares = {row: spent[row] / spent["bought"] for row in spent if row in WAITS} if spent["bought"] else {}
+    waits = [f"{percent(share)} {row}" for row, share in shares.items() if share >= LEAST_SHOWN]
+    return f"{percent(ledger_rows.useful(spent) / (spent['bought'] or 1))} useful; {', '.join(waits) or 'no wait'}"
 
 
 def _cache(cache: Mapping[str, Any]) -> str:
     start = f"{cache['warm_pages']:,} pages warm at the start" if cache["warm_pages"] else "cold at the start"
     if not cache["queried_tokens"]:
         return f"{start}; nothing looked up"
+    if cache["hit_rate"] is None:
+        found = "what would be found cannot be told: no request says what is in its prompt, and each shares nothing"
+    else:
+        found = f"{percent(cache['hit_rate'])} of {cache['queried_tokens']:,} tokens looked up were found"
     words = (
-        f"{percent(cache['hit_rate'])} of {cache['queried_tokens']:,} tokens looked up were found; "
+        f"{found}; "
         f"{cache['evictions']:,} evictions, {significant(cache['idle_pages'])} pages cached but idle on average; "
         f"{start}"
     )

@@ -243,7 +243,10 @@ class ClientView(Injected):
         return gap[chosen[request]]
 
     def time(self, name: str) -> Integers:
-        """Nanoseconds that each request waited at a router (`holds`), or that its KV was on its way (`transfers`)."""
+        """Nanoseconds that each request waited at a router (`holds`), or that its KV was on its way (`transfers`).
+
+        `kept`: that its KV was on the replica that computed its prompt, afterwards.
+        """
         found = np.zeros(len(self.service_log.requests), np.int64)
         request, since, until = self.service_log.table(name).T[:3]
         np.add.at(found, request, until - since)

@@ -40,12 +40,11 @@ def stays(records: RequestRecords) -> tuple[Integers, Integers]:
 
 def level(starts: Integers, ends: Integers) -> Level:
     """The number at every instant, from when each starts and ends."""
-    times = np.concatenate((starts, ends))
-    change = np.repeat([1, -1], [len(starts), len(ends)])
-    order = np.argsort(times, kind="stable")
-    times, numbers = times[order], np.cumsum(change[order])
+    starting = np.repeat(np.array([1, 0], np.uint64), [len(starts), len(ends)])
+    marked = np.sort(np.concatenate((starts, ends)).astype(np.uint64) << np.uint64(1) | starting)
+    times, change = (marked >> np.uint64(1)).astype(np.int64), 2 * (marked & np.uint64(1)).astype(np.int64) - 1
     last = np.append(times[1:] != times[:-1], True) if len(times) else np.zeros(0, bool)
-    return times[last], numbers[last]
+    return times[last], np.cumsum(change)[last]
 
 
 def between(times: Integers, numbers: Integers, begin: int, end: int) -> tuple[int, float | None]:

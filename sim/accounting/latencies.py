@@ -31,8 +31,17 @@ def describe(values: Floats, weights: Integers | None = None) -> Statistics:
     if weights is None:
         return statistics(np.sort(values), None)
     counts = weights[keep]
-    order = np.argsort(values, kind="stable")
+    order = stable_order(values)
     return statistics(values[order], counts[order])
+
+
+def stable_order(values: Floats) -> Integers:
+    """`argsort(values, kind="stable")`, several times faster: two sorts of 64-bit numbers, the second for ties."""
+    order = np.argsort(values)
+    ordered = values[order]
+    ties = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: len(values)])
+    bits = len(values).bit_length()
+    return np.sort(ties << bits | order) & (1 << bits) - 1
 
 
 def statistics(values: Floats, counts: Integers | None) -> Statistics:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.accounting.requests import Bools, RequestRecords
-from sim.accounting.work.plan_times import planned_by_step
+from sim.accounting.work.plan_times import planned_by_step, queued_by
 from sim.accounting.work.wasted import wasted_stretches
-from sim.log.events import Integers, Kind, Reason
+from sim.log.events import Integers, Reason
 
 ROWS = (
     "decode",
@@ -61,12 +61,8 @@ def waiting_by_step(records: RequestRecords) -> Integers:
     Those that its plan left, and those that arrived since.
     """
     runs = records.log.run_table()
-    change = np.zeros(len(Kind), np.int64)
-    change[Kind.QUEUED], change[Kind.DEQUEUED] = 1, -1
-    came = np.concatenate(([0], np.cumsum(change[records.kind])))
-    before = came[np.searchsorted(records.time, runs["planned"], side="right")]
-    present: Integers = came[np.searchsorted(records.time, planned_by_step(records), side="right")]
-    return present + np.repeat(runs["waiting"] - before, runs["steps"])
+    present = queued_by(records, planned_by_step(records))
+    return present + (runs["waiting"] - queued_by(records, runs["planned"]))[records.run_of_step]
 
 
 def slot_rows(
@@ -95,7 +91,7 @@ def slot_rows(
         steps[row] += int(runs[row] @ runs["steps"])
         time[row] += int(runs[row] @ lasted)
         empty -= runs[row]
-    wanted = np.minimum(np.repeat(empty, runs["steps"]), waiting_by_step(records))
+    wanted = np.minimum(empty[records.run_of_step], waiting_by_step(records))
     wanted_steps = np.add.reduceat(wanted, first)
     wanted_time = np.add.reduceat(wanted * durations, first)
     for reason, row in EMPTY_ROW.items():
@@ -147,9 +143,12 @@ def pages(records: RequestRecords, start: int, span: int) -> Pages:
         )
     runs, durations = log.run_table(), log.step_durations()
     first = np.cumsum(runs["steps"]) - runs["steps"]
-    within = np.arange(log.steps) - np.repeat(first, runs["steps"])
-    live = np.repeat(runs["live"], runs["steps"]) + within * np.repeat(runs["tokens"], runs["steps"])
-    filled, held, cached = log.filled_by_step(), log.held_by_step(), log.cached_by_step()
+    run = records.run_of_step
+    within = np.arange(log.steps) - first[run]
+    live = np.asarray(runs["live"][run] + within * runs["tokens"][run], np.int64)
+    filled = log.filled_by_step()
+    held = log.held_by_step(filled)
+    cached = log.cached_by_step(held)
     weights = durations / span
 
     def mean(per_step: Integers) -> float:

@@ -58,6 +58,7 @@ METRICS: Registry[Metric] = Registry(
         "client_wait_s": "sim.accounting.keys.latencies:CLIENT_WAIT",
         "tenants": "sim.accounting.keys.requests:TENANTS",
         "service": "sim.accounting.keys.service:SERVICE",
+        "pools": "sim.accounting.keys.pools:POOLS",
         "replicas": "sim.accounting.keys.service:REPLICAS",
     },
     entry,

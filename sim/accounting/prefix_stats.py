@@ -23,6 +23,7 @@ def cache(fleet: Sequence[RequestRecords]) -> dict[str, Any] | None:
 
     Tokens looked up and found by preempted requests are in `resumed_...` only.
     idle_pages: cached pages that no sequence held, mean over the time in which steps ran.
+    hit_rate: None if nothing was looked up, and where no request says what is in its prompt: its share is not known.
     top_prompt_share: the largest share of the hit tokens that requests with the same prompt had; None without hits,
     or where fewer than two different prompts were sent.
     """
@@ -38,13 +39,18 @@ def cache(fleet: Sequence[RequestRecords]) -> dict[str, Any] | None:
         "warm_pages": sum(use.warm_pages for use in uses),
         "queried_tokens": queried,
         "hit_tokens": hits,
-        "hit_rate": hits / queried if queried else None,
+        "hit_rate": hits / queried if queried and (hits or known(requests)) else None,
         "resumed_queried_tokens": sum(use.requeried for use in uses),
         "resumed_hit_tokens": all_hits - hits,
         "evictions": sum(use.evictions for use in uses),
         "idle_pages": sum(idle) if idle else None,
         "top_prompt_share": top_prompt(fleet) / hits if hits and several_prompts(requests) else None,
     }
+
+
+def known(requests: Sequence[Request]) -> bool:
+    """Whether any request says what is in its prompt."""
+    return any(request.tokens is not None or request.blocks for request in requests)
 
 
 def first_admissions(records: RequestRecords) -> Integers:

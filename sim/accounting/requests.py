@@ -8,10 +8,12 @@ the token before.
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.accounting.work.range_maxima import range_maxima
 from sim.accounting.work.verifications import Verifications, awaited_until, gaps
 from sim.log.events import EventLog, Integers, Kind
 
@@ -32,15 +34,24 @@ class RequestRecords:
     Arrays are int64 of shape (requests,) unless said otherwise; times in ns, NEVER (-1) where there is none.
 
     time, kind, request, value  the columns of all events, of shape (events,)
+    of_kind                     the places of the events of each kind that was asked for
     """
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
         self.time, self.kind, self.request, self.value = log.event_table().T
+        self.kind = np.ascontiguousarray(self.kind)
+        self.of_kind: dict[Kind, Integers] = {}
+
+    def places(self, kind: Kind) -> Integers:
+        """The places of all events of a kind, in order."""
+        if kind not in self.of_kind:
+            self.of_kind[kind] = np.flatnonzero(self.kind == kind)
+        return self.of_kind[kind]
 
     def when(self, kind: Kind, first: bool = False) -> Integers:
         """When `kind` happened to each request: the last time, or the first."""
-        chosen = np.flatnonzero(self.kind == kind)
+        chosen = self.places(kind)
         if first:
             chosen = chosen[::-1]
         times = np.full(len(self.log.requests), NEVER)
@@ -49,11 +60,11 @@ class RequestRecords:
 
     def count(self, kind: Kind) -> Integers:
         """How often `kind` happened to each request."""
-        return np.bincount(self.request[self.kind == kind], minlength=len(self.log.requests))
+        return np.bincount(self.request[self.places(kind)], minlength=len(self.log.requests))
 
     def values(self, kind: Kind, default: int) -> Integers:
         """The value of the last event of a kind of each request, `default` where there is none."""
-        chosen = self.kind == kind
+        chosen = self.places(kind)
         values = np.full(len(self.log.requests), default)
         values[self.request[chosen]] = self.value[chosen]
         return values
@@ -66,7 +77,7 @@ class RequestRecords:
     @cached_property
     def wanted(self) -> Integers:
         """Arrival: when the client wanted to send the request."""
-        return np.array([request.arrival for request in self.log.requests], np.int64)
+        return np.fromiter(map(attrgetter("arrival"), self.log.requests), np.int64, len(self.log.requests))
 
     @cached_property
     def client_wait(self) -> Integers:
@@ -93,7 +104,8 @@ class RequestRecords:
         """Completion, rejection, time-out, cancellation, or departure to another engine."""
         ended = self.finished
         for kind in (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED):
-            ended = np.maximum(ended, self.when(kind))
+            if len(self.places(kind)):
+                ended = np.maximum(ended, self.when(kind))
         return ended
 
     @cached_property
@@ -107,11 +119,9 @@ class RequestRecords:
         status = np.full(len(self.log.requests), WAITING)
         status[self.count(Kind.ADMITTED) > self.preemptions] = RUNNING
         status[self.finished != NEVER] = FINISHED
-        status[self.count(Kind.REJECTED) > 0] = REJECTED
-        status[self.count(Kind.TIMED_OUT) > 0] = TIMED_OUT
-        status[self.count(Kind.CANCELLED) > 0] = CANCELLED
-        status[self.count(Kind.MOVED) > 0] = MOVED
-        status[self.count(Kind.INTERRUPTED) > 0] = INTERRUPTED
+        kinds = (Kind.REJECTED, Kind.TIMED_OUT, Kind.CANCELLED, Kind.MOVED, Kind.INTERRUPTED)
+        for kind, name in zip(kinds, (REJECTED, TIMED_OUT, CANCELLED, MOVED, INTERRUPTED), strict=True):
+            status[self.request[self.places(kind)]] = name
         return status
 
     @property
@@ -127,7 +137,15 @@ class RequestRecords:
     @property
     def reasons(self) -> list[str]:
         """Why each request was rejected, empty if it was not."""
+        if not len(self.places(Kind.REJECTED)):
+            return [""] * len(self.log.requests)
         return [self.log.reasons[reason] if reason != NEVER else "" for reason in self.rejection]
+
+    @cached_property
+    def run_of_step(self) -> Integers:
+        """The run that each step belongs to: shape (steps,)."""
+        steps = self.log.run_table()["steps"]
+        return np.repeat(np.arange(len(steps)), steps)
 
     @cached_property
     def step_ends(self) -> Integers:
@@ -135,7 +153,7 @@ class RequestRecords:
         runs, durations = self.log.run_table(), self.log.step_durations()
         total = np.cumsum(durations)
         first = np.cumsum(runs["steps"]) - runs["steps"]
-        ends: Integers = total + np.repeat(runs["start"] - (total - durations)[first], runs["steps"])
+        ends: Integers = total + (runs["start"] - (total - durations)[first])[self.run_of_step]
         return ends
 
     @cached_property
@@ -273,18 +291,6 @@ class RequestRecords:
         np.maximum.at(largest, request, range_maxima(self.token_distances[self.decode_steps], first, end))
         np.maximum.at(largest, *self.pauses)
         return largest
-
-
-def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
-    """The maximum of `values` over each non-empty half-open range, by doubling (a sparse table)."""
-    level = np.frexp(end - first)[1] - 1
-    result = np.zeros(len(first), np.int64)
-    table, width = values, 1
-    for depth in range(int(level.max(initial=-1)) + 1):
-        here = level == depth
-        result[here] = np.maximum(table[first[here]], table[end[here] - width])
-        table, width = np.maximum(table[:-width], table[width:]), 2 * width
-    return result
 
 
 def status_counts(status: Integers) -> dict[str, int]:

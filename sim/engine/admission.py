@@ -11,7 +11,7 @@ from collections.abc import Collection
 from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
 from sim.engine.state import EngineState
-from sim.log.events import ADMITTED, BLOCKED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
+from sim.log.events import ADMITTED, BLOCKED, FETCHING, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY, Reason
 from sim.memory.pool import Found
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
@@ -27,6 +27,8 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
     if not state.running:
         state.policy.admission.idle(step)
     elif step < state.admissions.closed_until:
+        return LIMITED
+    if state.policy.batch_wait is not None and waits_for_more(state, batch):
         return LIMITED
     arranged = False
     most_active = state.config.most_active
@@ -49,18 +51,49 @@ def admit_waiting(state: EngineState, batch: Batch) -> Reason:
     return NO_DEMAND
 
 
+def waits_for_more(state: EngineState, batch: Batch) -> bool:
+    """Whether the prompts that fit wait for more of them in this step; at least one fits, and a sequence decodes.
+
+    As TensorRT-LLM's `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
+    """
+    wait, admissions, decodes = state.policy.batch_wait, state.admissions, state.decoders.count
+    assert wait is not None
+    admissions.count_waiting(state.decoders.step)
+    tokens = fitting_tokens(state, batch) if decodes else 0
+    if not tokens:
+        return False
+    if tokens + decodes < wait.tokens and admissions.hold(state.decoders.step, wait.steps):
+        return True
+    admissions.let_go()
+    return False
+
+
+def fitting_tokens(state: EngineState, batch: Batch) -> int:
+    """Tokens of the waiting prompts that slots, budget and memory would admit now, in the order of the queue."""
+    slots = state.config.most_active - len(state.running)
+    pages, budget = state.pool.free, batch.budget
+    for seq in state.waiting.order:
+        pages -= state.needs(seq)
+        if not slots or pages < 0 or seq.known > budget:
+            break
+        slots -= 1
+        budget -= seq.known
+    return batch.budget - budget
+
+
 def enter(
     state: EngineState, seq: Sequence, batch: Batch, limit: int, victim: Sequence | None = None
 ) -> Reason | None:
     """Admit the head of the queue, in place of the victim if there is one; or return why neither happens."""
     found: Found = ()
-    if state.pool.remembers and not seq.computed:
+    fetches = seq.index in state.handover.remote
+    if state.pool.remembers and (fetches or not seq.computed):
         batch.found = found = state.pool.find(seq)
         if victim is not None:
             withdrawn = state.unwritten(victim)
             if withdrawn:
                 batch.found = found = state.pool.ahead_of(found, victim, withdrawn)
-    start = seq.computed + len(found) * state.pool.page_size
+    start = seq.computed or len(found) * state.pool.page_size
     wanted = min(seq.known - start, limit)
     tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
     config = state.config
@@ -75,7 +108,10 @@ def enter(
     if victim is not None:
         preempt(state, victim, batch)
     admit(state, seq, found, batch)
-    state.give(batch, seq, tokens)
+    if fetches:
+        fetch(state, seq, found, batch)
+    else:
+        state.give(batch, seq, tokens)
     return None
 
 
@@ -118,7 +154,7 @@ def has_memory_for(
         covered = state.covered(victim, has + batch.tokens_of(victim))
         held = pool.pages_for(covered) if state.on_demand else victim.pages.reserved
         free += pool.released(victim, held)
-    if found:
+    if found and state.on_demand:
         needs -= pool.in_use(found, victim)
     if not others:
         return needs <= free
@@ -136,9 +172,18 @@ def admit(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None
     admissions.closed_until = step + state.config.admit_every
     if state.config.contiguous:
         batch.copied += splice(state, seq)
-    state.log.event(batch.planned, ADMITTED, seq.index, len(found) * state.pool.page_size)
+    cached = 0 if seq.index in state.handover.remote else len(found) * state.pool.page_size
+    state.log.event(batch.planned, ADMITTED, seq.index, cached)
     for listener in state.listeners:
         listener.admitted(seq, step)
+
+
+def fetch(state: EngineState, seq: Sequence, found: Found, batch: Batch) -> None:
+    """A sequence has been admitted whose KV is on another engine, but for the pages found here: it waits for that."""
+    del state.catching_up[seq.serial]
+    positions = seq.computed - len(found) * state.pool.page_size
+    state.handover.begin(seq, positions)
+    state.log.event(batch.planned, FETCHING, seq.index, positions)
 
 
 def splice(state: EngineState, seq: Sequence) -> int:

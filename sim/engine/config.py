@@ -85,9 +85,13 @@ class EngineConfig:
 
     def check_fits(self, policy: Policy, pool: PagePool) -> None:
         """Raise ValueError for a policy or a page pool that these settings exclude."""
-        if pool.remembers and policy.admission.reserves:
-            raise ValueError("a prefix cache needs an admission rule that takes pages as needed")
         if self.preempt_for_slot and not policy.order.by_urgency:
             raise ValueError("preempt_for_slot needs an order by urgency: the one driven out would be first again")
+        if policy.batch_wait is not None and not (policy.admission.reserves and self.admit_every == 1):
+            raise ValueError("batch_wait needs an admission rule that reserves, and an admission in every step")
+        if policy.batch_wait is not None and self.chunked:
+            raise ValueError("batch_wait needs prompts that are not chunked")
+        if pool.remembers and self.contiguous:
+            raise ValueError("a prefix cache needs pages; found a contiguous cache")
         if pool.remembers and self.swap:
             raise ValueError("swap needs an engine without a prefix cache: what is on the host is not found")

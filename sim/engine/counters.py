@@ -72,10 +72,33 @@ class Admissions:
     width         positions per row of a contiguous cache
     filled        prefills whose pages are to enter a cache that takes them late: (sequence, its admission number,
                   positions)
+    waited        steps for which prompts that fit have waited for more of them; not those of the run that began with
+                  step `held_at`, -1 if that is over
+    held_until    the first step whose plan lets them go
     """
 
-    __slots__ = ("closed_until", "count", "filled", "width")
+    __slots__ = ("closed_until", "count", "filled", "held_at", "held_until", "waited", "width")
 
     def __init__(self) -> None:
         self.filled: list[tuple[Sequence, int, int]] = []
-        self.count = self.closed_until = self.width = 0
+        self.count = self.closed_until = self.width = self.waited = self.held_until = 0
+        self.held_at = -1
+
+    def hold(self, step: int, most: int) -> bool:
+        """Have prompts wait in step number `step`, for `most` steps in all; False if that is over."""
+        if self.waited >= most:
+            return False
+        self.held_at = step
+        self.held_until = step + most - self.waited
+        return True
+
+    def count_waiting(self, step: int) -> None:
+        """Step number `step` is planned: those before it that were held count."""
+        if self.held_at >= 0:
+            self.waited += step - self.held_at
+            self.held_at = -1
+
+    def let_go(self) -> None:
+        """Prompts wait no longer."""
+        self.waited = self.held_until = 0
+        self.held_at = -1

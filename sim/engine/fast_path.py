@@ -73,12 +73,12 @@ def measure(state: EngineState, batch: Batch) -> None:
         batch.count(seq, start, tokens)
     if totals.swapping and batch.tokens:
         batch.swapped = state.swapped()
-    row.held = totals.over
+    row.held = totals.over + len(state.handover.away)
     row.waiting = state.waiting.count
-    row.live = totals.computed + batch.tokens - pool.shared
+    row.live = totals.computed + state.handover.positions + batch.tokens - pool.shared
     row.pages = pool.pages - pool.free
     row.cached = pool.cached
-    batch.pages = row.pages if state.on_demand else totals.touched
+    batch.pages = row.pages if state.on_demand else totals.touched - pool.shared // pool.page_size
 
 
 def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
@@ -102,8 +102,9 @@ def look_ahead(state: EngineState, batch: Batch, closed: bool) -> None:
     if batch.refused:
         steps = state.policy.admission.next_change(step)
         repeat = repeat if steps is None else min(repeat, steps)
-    if batch.reason is LIMITED and step < state.admissions.closed_until:
-        repeat = min(repeat, state.admissions.closed_until - step)
+    opens = max(state.admissions.closed_until, state.admissions.held_until)
+    if batch.reason is LIMITED and step < opens:
+        repeat = min(repeat, opens - step)
     if state.on_demand and repeat > 1:
         spare = state.pool.free
         if batch.reason is BLOCKED:

@@ -36,6 +36,8 @@ class Intake:
             self.unsettled = False
             return None
         state.log.event(now, QUEUED, index, leg.redone)
+        if leg.fetches:
+            state.handover.expect(seq)
         nobody_waits = not state.waiting.count
         needs = state.needs(seq)
         state.waiting.push(seq, needs, now, state.decoders.step)
@@ -94,7 +96,8 @@ class Intake:
         self.unsettled = False
         if seq.ended:
             return
-        state.end(seq, now, kind, state.log.steps)
+        state.end(seq, now, kind, 0 if kind is Kind.MOVED else state.log.steps)
+        state.handover.forget(seq)
         state.leaving.departed.append(seq)
         if seq.serial in state.running:
             state.leaving.abandoned.append(seq)

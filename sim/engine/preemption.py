@@ -25,10 +25,12 @@ def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
         return tokens
     stay = ((seq.generated(step), seq.request.max_output) for seq in state.running.values())
     state.policy.admission.retracted(stay, step)
-    swap = state.config.swap
-    lost = victim.lose(kept=swap)
+    elsewhere = state.handover.displace(victim)
+    swap = state.config.swap and not elsewhere
+    kept = swap or elsewhere
+    lost = victim.lose(kept=kept)
     if swap:
         state.swap_out(lost)
-    state.log.event(now, PREEMPTED, victim.index, 0 if victim.over or swap else lost)
+    state.log.event(now, PREEMPTED, victim.index, 0 if victim.over or kept else lost)
     state.waiting.push_back(victim, state.needs(victim), now, step)
     return tokens

@@ -93,7 +93,7 @@ def record(state: EngineState, batch: Batch, durations: array[Nanoseconds]) -> N
         growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[row.done + 1 : row.done + steps]
     log.run(batch.row_of(steps), durations, growth)
     row.done += steps
-    if row.done < row.steps:
+    if row.done < len(batch.growth):
         batch.pass_over(steps, state.on_demand)
 
 

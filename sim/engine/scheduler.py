@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from array import array
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine import fast_path, progress
 from sim.engine.admission import admit_waiting
 from sim.engine.batch import Batch
@@ -27,6 +29,7 @@ from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Scheduler:
     """One engine: slots in the running batch and a pool of pages, filled by a policy.
 
@@ -72,6 +75,8 @@ class Scheduler:
             self.evict_finished(now)
         if state.leaving.abandoned:
             self.evict_abandoned(now)
+        if state.handover.due:
+            state.hand_over(now)
         batch = self.new_batch(now)
         self.continue_running(batch)
         if state.waiting.count and not batch.preempted:
@@ -109,11 +114,11 @@ class Scheduler:
     def continue_in_order(self, batch: Batch) -> None:
         """Serve the running sequences one by one in the order of admission; preempt while pages are short."""
         state = self.state
-        limit, evict_late = state.chunk_limit(), self.config.evict_late
+        limit, evict_late, away = state.chunk_limit(), self.config.evict_late, state.handover.away
         batch.served = {}
         stopped = False
         for serial, seq in list(state.running.items()):
-            if serial not in state.running or (seq.over and not evict_late):
+            if serial not in state.running or (seq.over and not evict_late) or seq.index in away:
                 continue
             wanted = 1 if seq.decoding else min(seq.wanted, limit)
             tokens = 0 if stopped else min(wanted, batch.budget)
@@ -221,6 +226,10 @@ class Scheduler:
     def take_departed(self) -> list[Sequence]:
         """The sequences that have ended since the last call, in order."""
         return self.state.leaving.reported()
+
+    def take_fetches(self) -> list[tuple[Sequence, int | None]]:
+        """What is to be fetched since the last call, and what no longer (`sim.engine.handover.Handover.news`)."""
+        return self.state.handover.reported()
 
     def order_changes_at(self, now: Nanoseconds) -> Nanoseconds | None:
         """When `order.head` may change although nothing happens before, ns; None: never, or no sequence waits."""

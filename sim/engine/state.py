@@ -10,8 +10,9 @@ from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
 from sim.engine.counters import Admissions, Leaving, Totals
 from sim.engine.decoding import Decoders
+from sim.engine.handover import Handover
 from sim.engine.queue import Waiting
-from sim.log.events import CANCELLED, DEQUEUED, FINISHED, LOST, MOVED, RELEASED, EventLog, Kind
+from sim.log.events import CANCELLED, DEQUEUED, FETCHED, FINISHED, LOST, MOVED, RELEASED, EventLog, Kind
 from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
@@ -31,6 +32,7 @@ class EngineState:
     leaving      sequences that have ended
     totals       sums over `running`
     admissions   what admissions leave behind
+    handover     sequences whose KV goes to another engine, or is to come from one
     """
 
     def __init__(self, policy: Policy, pool: PagePool, config: EngineConfig) -> None:
@@ -39,7 +41,8 @@ class EngineState:
         self.policy = policy
         self.on_demand = not policy.admission.reserves
         self.takes_slots = config.preempt_for_slot or policy.order.preempts
-        self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, pool.use)
+        use = pool.use if pool.remembers else None
+        self.log = EventLog(config.slots, pool.pages, pool.page_size, self.on_demand, config.depth, use)
         self.listeners = policy.order.listeners
         self.waiting = Waiting(policy.order)
         self.decoders = Decoders(pool.page_size)
@@ -48,13 +51,16 @@ class EngineState:
         self.leaving = Leaving()
         self.totals = Totals()
         self.admissions = Admissions()
+        self.handover = Handover()
 
     def reset(self, step: int) -> None:
         """Empty the engine but for its queue, once `step` steps have ended; what is in its memory is lost."""
         self.running, self.catching_up = {}, {}
         self.admissions.filled = []
+        self.admissions.let_go()
         self.leaving.reset()
         self.totals = Totals()
+        self.handover.lose_all()
         self.decoders.go_back(step)
         self.pool.lose_all()
 
@@ -66,6 +72,7 @@ class EngineState:
         left = totals.over, totals.computed, totals.reach, totals.touched
         assert not any(left), "something is counted that is not there"
         self.decoders.check()
+        self.handover.check()
         self.pool.check()
 
     def chunk_limit(self) -> int:
@@ -148,18 +155,20 @@ class EngineState:
         needs  pages that it takes now under a rule that reserves them
         """
         pool, computed, step = self.pool, seq.computed, self.decoders.step
-        if pool.use is not None and not computed:
+        if pool.remembers and not computed:
             pool.use.look_up(seq.known, again=seq.serial >= 0)
         if found:
             pool.claim(seq, found)
-            computed = len(found) * pool.page_size
-        elif computed:
-            if seq.serial >= 0:
+        if computed:
+            if seq.serial >= 0 and seq.index not in self.handover.remote:
                 self.totals.swapping += computed
-            self.fill(pool.pages_for(computed))
+            self.fill(pool.pages_for(computed) - len(found))
+        else:
+            computed = len(found) * pool.page_size
         if not self.on_demand:
             seq.pages.reserve(needs)
-            pool.take(needs)
+            pool.take(needs - len(found))
+            self.totals.touched += len(found)
         seq.enter(serial, step, computed)
         self.totals.computed += computed
         self.totals.reach += seq.target.most
@@ -167,12 +176,11 @@ class EngineState:
 
     def leave(self, seq: Sequence, positions: int) -> None:
         """Free the slot of a sequence, and its pages, in which it has `positions` positions."""
-        pages, totals, step = self.pool.pages_for(self.covered(seq, positions)), self.totals, self.decoders.step
-        if self.on_demand:
-            self.pool.give_back(seq, pages)
+        totals, step = self.totals, self.decoders.step
+        if seq.outcome is MOVED and seq.target.leg.kept:
+            self.handover.keep(seq)
         else:
-            totals.touched -= pages
-            self.pool.give_back(seq, seq.pages.reserved)
+            self.free(seq, positions)
         if seq.entered < step:
             self.log.stay(seq.index, seq.entered, step)
         totals.computed -= seq.computed
@@ -181,11 +189,32 @@ class EngineState:
         del self.running[seq.serial]
         self.catching_up.pop(seq.serial, None)
 
+    def free(self, seq: Sequence, positions: int) -> None:
+        """Free the pages of a sequence, in which it has `positions` positions."""
+        pages = self.pool.pages_for(self.covered(seq, positions))
+        if self.on_demand:
+            self.pool.give_back(seq, pages)
+        else:
+            self.totals.touched -= pages
+            self.pool.give_back(seq, seq.pages.reserved)
+
+    def hand_over(self, now: Nanoseconds) -> None:
+        """Free the pages that have been copied, and let those compute whose KV has come."""
+        for seq in self.handover.freed():
+            self.free(seq, seq.computed)
+        arrived = self.handover.arrived()
+        for seq in arrived:
+            self.log.event(now, FETCHED, seq.index, self.decoders.step)
+        if arrived:
+            self.sort_out()
+
     def sort_out(self) -> None:
         """Find those of the running sequences anew that compute and do not decode, in order of admission."""
-        late = self.config.evict_late
+        late, away = self.config.evict_late, self.handover.away
         self.catching_up = {
-            serial: seq for serial, seq in self.running.items() if not seq.decoding and (late or not seq.over)
+            serial: seq
+            for serial, seq in self.running.items()
+            if not seq.decoding and (late or not seq.over) and seq.index not in away
         }
 
     def advance(self, tokens: int, steps: int) -> bool:

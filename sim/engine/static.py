@@ -7,6 +7,8 @@ The token budget does not bind it.
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine.admission import admit
 from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
@@ -16,10 +18,11 @@ from sim.policy.base import Policy
 from sim.request import Nanoseconds
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class StaticScheduler(Scheduler):
     """The same engine with closed batches. Only `slots` and `queue_limit` of the settings apply.
 
-    Raises ValueError unless the admission rule reserves and the order does not preempt.
+    Raises ValueError unless the admission rule reserves, the order does not preempt, and nothing is cached.
     """
 
     closed = True
@@ -29,6 +32,8 @@ class StaticScheduler(Scheduler):
             raise ValueError("static batching needs an admission rule that reserves pages")
         if policy.order.preempts:
             raise ValueError("static batching needs an order that does not preempt: nobody leaves a batch")
+        if pool.remembers:
+            raise ValueError("static batching has no prefix cache")
         super().__init__(policy, pool, config)
         self.longest_prompt = 0
         self.formed_at = 0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.log.cache_use import CacheUse
-from sim.log.merged_runs import merged
+from sim.log.merged_runs import cut, merged
 from sim.log.step_records import PACK_RUN, RUN, StepRecords
 from sim.request import Nanoseconds, Request
 
@@ -55,10 +55,14 @@ class Kind(IntEnum):
     """it continues on another engine [computed positions thrown away]"""
     INTERRUPTED = 13
     """its engine failed, and its tokens are lost [steps that had ended by then]"""
+    FETCHING = 14
+    """it has a slot, and pages for KV that is on another engine [positions to be fetched]"""
+    FETCHED = 15
+    """its KV is here [the first step that may compute it]"""
 
 
 QUEUED, REJECTED, ADMITTED, FIRST_TOKEN, RESUMED, PREEMPTED, LOST, FINISHED, RELEASED = list(Kind)[:9]
-DEQUEUED, CANCELLED, TIMED_OUT, MOVED, INTERRUPTED = list(Kind)[9:]
+DEQUEUED, CANCELLED, TIMED_OUT, MOVED, INTERRUPTED, FETCHING, FETCHED = list(Kind)[9:]
 
 
 class Reason(IntEnum):
@@ -199,8 +203,8 @@ class EventLog:
     def stint_table(self) -> Integers:
         """All stints: int64 of shape (stints, len(STINT)); in a step of `still` they got no token."""
         rows = self.stint_rows()
-        found: Integers = rows[rows[:, 0] != NOBODY]
-        return found
+        decoded = rows[:, 0] != NOBODY
+        return rows if decoded.all() else rows[decoded]
 
     def still(self) -> list[int]:
         """The steps in which no sequence decodes although some may, in order."""
@@ -225,21 +229,21 @@ class EventLog:
         runs = self.run_table()
         grown = np.cumsum(np.frombuffer(self.ran.growth, np.int64))
         first = np.cumsum(runs["steps"]) - runs["steps"]
-        filled: Integers = grown + np.repeat(runs["filled"] - grown[first], runs["steps"])
-        return filled
+        return np.asarray(grown + np.repeat(runs["filled"] - grown[first], runs["steps"]), np.int64)
 
-    def held_by_step(self) -> Integers:
-        """Pages held during each step: int64 of shape (steps,)."""
+    def held_by_step(self, filled: Integers | None = None) -> Integers:
+        """Pages held during each step: int64 of shape (steps,). `filled`: what `filled_by_step` returns, if known."""
         runs = self.run_table()
         if not self.on_demand:
             return np.repeat(runs["pages"], runs["steps"])
-        held: Integers = self.filled_by_step() + np.repeat(runs["pages"] - runs["filled"], runs["steps"])
-        return held
+        filled = self.filled_by_step() if filled is None else filled
+        return np.asarray(filled + np.repeat(runs["pages"] - runs["filled"], runs["steps"]), np.int64)
 
-    def cached_by_step(self) -> Integers:
-        """Free pages in the prefix cache during each step: int64 of shape (steps,)."""
+    def cached_by_step(self, held: Integers | None = None) -> Integers:
+        """Free pages in the prefix cache during each step: int64 of shape (steps,). `held`: of `held_by_step`."""
         runs = self.run_table()
-        return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - self.held_by_step())
+        held = self.held_by_step() if held is None else held
+        return np.minimum(np.repeat(runs["cached"], runs["steps"]), self.pages - held)
 
     def sha256(self) -> str:
         """Digest (hex) of the canonical form: requests, what happened to them, maximal runs, durations, filled pages.
@@ -259,10 +263,3 @@ class EventLog:
     def maximal_runs(self) -> Integers:
         """The runs (columns RUN), merged as long as the batch stayed the same, however they were recorded."""
         return merged(self.ran.run_table(), self.run_table(), self.step_durations())
-
-
-def cut(table: Integers, steps: int) -> bytearray:
-    """The rows (request, first, end) of a table that begin within so many steps, ending with them at most."""
-    begun = table[table[:, 1] < steps]
-    begun[:, 2] = np.minimum(begun[:, 2], steps)
-    return bytearray(begun.tobytes())

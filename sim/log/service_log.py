@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from struct import Struct
 
 import numpy as np
@@ -20,9 +21,10 @@ LEG = ("request", "attempt", "replica", "index")
 END = ("time", "request", "kind", "reason")
 HOLD = ("request", "since", "until")
 TRANSFER = ("request", "since", "until", "positions")
+KEPT = ("request", "since", "until", "replica", "positions")
 OUTAGE = ("replica", "since", "failed", "until")
 
-PACK_3, PACK_4 = (Struct(f"={count}q").pack for count in (3, 4))
+PACK_3, PACK_4, PACK_5 = (Struct(f"={count}q").pack for count in (3, 4, 5))
 
 
 class ServiceLog:
@@ -36,11 +38,15 @@ class ServiceLog:
     ends       (time, request, kind, index of the reason of a rejection), one for each request that has ended
     holds      (request, since, until): it waited at the router, because no replica was up
     transfers  (request, since, until, positions): its KV was on the way to the pool that decodes
+    kept       (request, since, until, replica, positions): its KV waited on the replica that had computed its prompt,
+               until it had been copied or was not needed; part of the digest if there is any
     outages    (replica, start of the step that was cut, failure, restart)
     retries    how often a client has sent a request again
+    pools      how many replicas each pool has, where that is known
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pools: Sequence[int] = ()) -> None:
+        self.pools = pools
         self.requests: list[Request] = []
         self.sent: list[Nanoseconds] = []
         self.reasons: list[str] = []
@@ -48,6 +54,7 @@ class ServiceLog:
         self.ends = bytearray()
         self.holds = bytearray()
         self.transfers = bytearray()
+        self.kept = bytearray()
         self.outages = bytearray()
         self.retries = 0
 
@@ -75,19 +82,32 @@ class ServiceLog:
         """The KV of the request is sent to another pool."""
         self.transfers += PACK_4(request, since, until, positions)
 
+    def keep(self, request: int, since: Nanoseconds, until: Nanoseconds, replica: int, positions: int) -> None:
+        """The KV of the request was kept on a replica after its prompt."""
+        self.kept += PACK_5(request, since, until, replica, positions)
+
     def outage(self, replica: int, since: Nanoseconds, failed: Nanoseconds, until: Nanoseconds) -> None:
         """A replica was down from `failed` to `until`; the step that was cut began at `since`."""
         self.outages += PACK_4(replica, since, failed, until)
 
     def table(self, name: str) -> Integers:
-        """All rows of `legs`, `ends`, `holds`, `transfers` or `outages`, int64 of shape (rows, columns): a view."""
-        columns = {"legs": LEG, "ends": END, "holds": HOLD, "transfers": TRANSFER, "outages": OUTAGE}[name]
+        """All rows of `legs`, `ends`, `holds`, `transfers`, `kept` or `outages`, int64 (rows, columns): a view."""
+        columns = {
+            "legs": LEG,
+            "ends": END,
+            "holds": HOLD,
+            "transfers": TRANSFER,
+            "kept": KEPT,
+            "outages": OUTAGE,
+        }[name]
         return np.frombuffer(getattr(self, name), np.int64).reshape(-1, len(columns))
 
     @property
     def eventful(self) -> bool:
         """Whether anything happened that is not in the logs of the replicas."""
-        return len(self.legs) != 32 * len(self.requests) or bool(self.holds or self.transfers or self.outages)
+        return len(self.legs) != 32 * len(self.requests) or bool(
+            self.holds or self.transfers or self.kept or self.outages
+        )
 
     def sha256(self, logs: Sequence[EventLog]) -> str:
         """Digest (hex) of this log and of those of the replicas: equal if and only if the same things happened."""
@@ -96,8 +116,19 @@ class ServiceLog:
         digest.update("".join(f"{request.id}\n" for request in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
         digest.update(np.array(self.sent, "<i8").tobytes())
-        for name in ("legs", "ends", "holds", "transfers", "outages"):
+        for name in ("legs", "ends", "holds", "transfers", "outages", *(["kept"] if self.kept else [])):
             part = self.table(name)
             digest.update(f"{part.shape}\n".encode())
             digest.update(np.ascontiguousarray(part, dtype="<i8").data)
         return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a service did: the log of each replica, in order, and what happened between them and the clients.
+
+    service_log  None where requests went the direct way
+    """
+
+    logs: list[EventLog]
+    service_log: ServiceLog | None

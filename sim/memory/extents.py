@@ -7,6 +7,8 @@ number says which of them are cached. `sim.memory.prefix` is the specification: 
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from sim.memory.content import Share
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
@@ -40,6 +42,7 @@ class Prefix:
 Found = Prefix | list[Page]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ExtentPool(PrefixPool):
     """`PrefixPool` with extents: the same interface, the same decisions.
 
@@ -54,7 +57,7 @@ class ExtentPool(PrefixPool):
         self.idle_own = self.held_own = 0
 
     @property
-    def cached(self) -> int:  # type: ignore[override]  # as in the base
+    def cached(self) -> int:
         """Free pages whose content is still in the cache."""
         return len(self.idle) - len(self.extents) + self.idle_own
 
@@ -64,7 +67,7 @@ class ExtentPool(PrefixPool):
         shared = sum(map(len, self.known.values())) - (len(self.idle) - len(self.extents))
         return (shared + self.held_own) * self.page_size
 
-    def prefix(self, seq: Sequence, most: int) -> Found:  # type: ignore[override]
+    def prefix(self, seq: Sequence, most: int) -> Found:
         """The cached pages of the longest prefix of the first `most` tokens of a sequence."""
         known = self.pages_of_content(seq.request)
         shared = super().prefix(seq, min(most, known * self.page_size)) if known else []

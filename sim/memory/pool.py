@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from sim.log.cache_use import CacheUse
 from sim.sequence import Sequence
 
@@ -12,6 +14,7 @@ Found = Any
 """What `find` returns and the same pool reads again; its length is a number of pages."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PagePool:
     """`pages` pages of `page_size` token positions each, the unit of allocation.
 
@@ -24,16 +27,8 @@ class PagePool:
     cached     free pages whose content is still in the cache
     changes    how often the content of the cache has changed
     refreshes  whether what was looked up last is evicted last, so that looking up what waits keeps it there
-    use        how the cache was used; None without one
+    use        how the cache was used; nothing is counted without one
     """
-
-    remembers = False
-    late = False
-    refreshes = False
-    shared = 0
-    cached = 0
-    changes = 0
-    use: CacheUse | None = None
 
     def __init__(self, pages: int, page_size: int) -> None:
         """Raises ValueError unless both counts are at least 1."""
@@ -44,6 +39,14 @@ class PagePool:
         self.pages = pages
         self.page_size = page_size
         self.free = pages
+        self.remembers = self.late = self.refreshes = False
+        self.shared = self.changes = 0
+        self.use = CacheUse()
+
+    @property
+    def cached(self) -> int:
+        """Free pages whose content is still in the cache."""
+        return 0
 
     @property
     def used(self) -> int:

@@ -18,7 +18,8 @@ from collections.abc import Hashable, Iterable
 from hashlib import blake2b
 from itertools import takewhile
 
-from sim.log.cache_use import CacheUse
+from mypy_extensions import mypyc_attr
+
 from sim.memory.content import Share, domain
 from sim.memory.pool import Found, PagePool
 from sim.request import Request
@@ -27,6 +28,7 @@ from sim.sequence import Page, Sequence
 Key = Hashable
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PrefixPool(PagePool):
     """A pool of pages that are found again by content.
 
@@ -36,32 +38,28 @@ class PrefixPool(PagePool):
     Raises ValueError for counts below 1, an unknown `share`, or block ids that do not line up with pages.
     """
 
-    remembers = True
-
-    use: CacheUse
-
     def __init__(self, pages: int, page_size: int, share: Share = "tenant", identity: str = "") -> None:
         super().__init__(pages, page_size)
         if share not in ("none", "tenant", "all"):
             raise ValueError(f"share is {share!r}; expected none, tenant or all")
+        self.remembers = True
         self.share = share
         self.identity = identity
         self.known: dict[Key, dict[Page, None]] = {}  # cached pages by key, the first entered first
         # Of these, the ones that no sequence holds, least recently used first. The first entry of a plain dict is
         # slow to find once many before it have been removed.
         self.idle: OrderedDict[Page, None] = OrderedDict()
-        self.use = CacheUse()
 
     @property
-    def cached(self) -> int:  # type: ignore[override]  # a count here, a constant where nothing is remembered
+    def cached(self) -> int:
         """Free pages whose content is still in the cache."""
         return len(self.idle)
 
-    def find(self, seq: Sequence) -> list[Page]:
+    def find(self, seq: Sequence) -> Found:
         """The cached pages of the longest prefix of a sequence, leaving at least one token to compute."""
         return self.prefix(seq, seq.known - 1)
 
-    def prefix(self, seq: Sequence, most: int) -> list[Page]:
+    def prefix(self, seq: Sequence, most: int) -> Found:
         """The cached pages of the longest prefix of the first `most` tokens of a sequence."""
         found = []
         for key in self.keys(seq, most // self.page_size):

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from sim.log.cache_use import CacheUse
 from sim.memory.content import Share, content, domain
 from sim.memory.pool import PagePool
 from sim.memory.radix_node import Node
@@ -53,11 +52,6 @@ class RadixPool(PagePool):
     Raises ValueError for counts below 1, or an unknown `share` or `eviction`.
     """
 
-    remembers = True
-    late = True
-
-    use: CacheUse
-
     def __init__(
         self,
         pages: int,
@@ -71,11 +65,11 @@ class RadixPool(PagePool):
             raise ValueError(f"share is {share!r}; expected none, tenant or all")
         self.share = share
         self.eviction = eviction
+        self.remembers = self.late = True
         self.refreshes = eviction == "lru"
         self.sign = 1 if keeps_least_urgent else -1
         self.tree = RadixTree(page_size, eviction)
         self.vacant = pages  # pages that neither a sequence nor the tree has
-        self.use = CacheUse()
 
     # ------------------------------------------------------------------ counts
 
@@ -83,16 +77,12 @@ class RadixPool(PagePool):
         """Set the counts of the pool by those of the tree."""
         self.free = self.vacant + self.tree.evictable // self.page_size
         self.shared = self.tree.shared
+        self.changes = self.tree.changes
 
     @property
-    def cached(self) -> int:  # type: ignore[override]  # a count here, a constant where nothing is remembered
+    def cached(self) -> int:
         """Free pages whose content is still in the cache."""
         return self.tree.evictable // self.page_size
-
-    @property
-    def changes(self) -> int:  # type: ignore[override]  # likewise
-        """How often the content of the cache has changed."""
-        return self.tree.changes
 
     @property
     def avail(self) -> int:
@@ -146,6 +136,7 @@ class RadixPool(PagePool):
         gone = self.tree.evict(tokens - self.avail)
         self.vacant += gone // self.page_size
         self.use.evictions += gone // self.page_size
+        self.changes = self.tree.changes
         return gone
 
     def take(self, pages: int) -> None:

@@ -252,9 +252,28 @@ def urgency(seq: Sequence) -> Rank:
 
 
 @dataclass(frozen=True)
+class BatchWait:
+    """Prompts that fit wait for more of them, while any sequence decodes. Raises ValueError for too small values.
+
+    steps   most steps that they wait
+    tokens  they wait no longer once a step would have so many tokens, those of the decodes included
+    """
+
+    steps: int
+    tokens: float
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"steps is {self.steps}; expected at least 1")
+        if self.tokens <= 0:
+            raise ValueError(f"tokens is {self.tokens}; expected more than 0")
+
+
+@dataclass(frozen=True)
 class Policy:
-    """An order, an admission rule and a choice of victims."""
+    """An order, an admission rule, a choice of victims, and whether prompts wait for more of them (None: no)."""
 
     order: Order
     admission: Admission = Optimistic()
     victim: Victim = LastAdmitted()
+    batch_wait: BatchWait | None = None

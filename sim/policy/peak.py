@@ -26,7 +26,14 @@ from sim.sequence import Sequence
 
 
 class Peak(Admission):
-    """Admit while the memory suffices if every sequence generates up to its maximum: never a preemption."""
+    """Admit while the memory suffices if every sequence generates up to its maximum: never a preemption.
+
+    strict  as the router itself counts: the first token of a newcomer is held from its prefill on, and one position
+            of the memory has to be left
+    """
+
+    def __init__(self, strict: bool = False) -> None:
+        self.strict = strict
 
     def positions(self, seq: Sequence, computed: int) -> int:
         """The tokens known now; those to come are checked by `allows`."""
@@ -42,10 +49,12 @@ class Peak(Admission):
         leaves = most - known + lingers
         behind = np.logical_or.accumulate([each.behind for each in present])
         leaves[behind] = leaves.max()
+        if self.strict:
+            known += [not each.generated(step) for each in present]
         last_first = np.argsort(-leaves, kind="stable")
         known, most, leaves = known[last_first], most[last_first], leaves[last_first]
         pages = -(-np.minimum(known[:, np.newaxis] + leaves, most[:, np.newaxis]) // pool.page_size)
-        return bool((np.triu(pages).sum(axis=0) <= pool.pages).all())
+        return bool((np.triu(pages).sum(axis=0) <= pool.pages - self.strict).all())
 
     def next_change(self, step: int) -> int:
         """1: a sequence admitted later holds less when the others leave."""

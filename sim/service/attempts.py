@@ -15,7 +15,7 @@ from sim.request import Nanoseconds, Request
 from sim.sequence import Sequence
 from sim.service.clients import Clients
 from sim.service.event_order import ARRIVAL, CANCELLATION, TIMEOUT, Agenda
-from sim.service.routed import RoutedRequest
+from sim.service.routing import RoutedRequest
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Retry:
 class Attempts(ABC):
     """The attempts of all requests; every end is written to `service_log`, and clients that react are notified."""
 
-    def __init__(self, agenda: Agenda, clients: Clients, retry: Retry | None) -> None:
+    def __init__(self, agenda: Agenda, clients: Clients, retry: Retry | None, service_log: ServiceLog) -> None:
         self.agenda = agenda
         self.clients = clients
         self.retry = retry
-        self.service_log = ServiceLog()
+        self.service_log = service_log
         self.open = 0  # requests that have not ended
 
     # ------------------------------------------------------------------ where a request is served
@@ -56,6 +56,10 @@ class Attempts(ABC):
     @abstractmethod
     def withdraw(self, routed: RoutedRequest, kind: Kind) -> bool:
         """Take a request from where it is; False if its engine aborts it, which calls `stopped` itself."""
+
+    @abstractmethod
+    def let_go(self, routed: RoutedRequest) -> None:
+        """What replicas keep of the present attempt of a request is not needed any more."""
 
     # ------------------------------------------------------------------ sending
 
@@ -109,15 +113,16 @@ class Attempts(ABC):
         if not routed.over and self.withdraw(routed, kind):
             self.stopped(routed, kind)
 
-    def stopped(self, routed: RoutedRequest, kind: Kind) -> None:
+    def stopped(self, routed: RoutedRequest, kind: Kind, reason: str = "") -> None:
         """A request that was stopped has been withdrawn."""
         if kind == Kind.CANCELLED:
             self.close(routed, kind)
         else:
-            self.failed(routed, kind)
+            self.failed(routed, kind, reason)
 
     def failed(self, routed: RoutedRequest, kind: Kind, reason: str = "") -> None:
         """An attempt has failed: the client tries again, with the same delay on the way, or the request ends."""
+        self.let_go(routed)
         retry = self.retry
         if retry is None or kind not in retry.after or routed.attempt + 1 >= retry.attempts:
             self.close(routed, Kind.REJECTED if kind == Kind.INTERRUPTED else kind, reason)
@@ -128,6 +133,7 @@ class Attempts(ABC):
 
     def close(self, routed: RoutedRequest, kind: Kind, reason: str = "") -> None:
         """A request has ended for its client."""
+        self.let_go(routed)
         routed.over = True
         self.open -= 1
         self.service_log.end(self.agenda.now, routed.number, kind, reason)

@@ -8,9 +8,6 @@ the log of the replica that the router chooses for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from sim.request import ENDLESS, WHOLE, Request
 from sim.sequence import Sequence
 from sim.service.clients import Clients, set_limits
@@ -33,18 +30,12 @@ class Direct:
         self.arrivals = env
         self.clients = clients
         self.watched = not isinstance(pool.router, First)
-        self.pool = RunningPool(env, pool, 0, macro, self.on_end)
+        self.pool = RunningPool(env, pool, 0, macro, self.ended if self.watched or clients.react else None)
 
     @property
     def replicas(self) -> list[Replica]:
         """The replicas."""
         return self.pool.replicas
-
-    def on_end(self, number: int) -> Callable[[Sequence], None] | None:
-        """What a replica calls when a request ends; None where nothing depends on it."""
-        if self.watched:
-            return partial(self.ended, number)
-        return self.clients.ended if self.clients.react else None
 
     def send(self, request: Request) -> bool:
         """A client's request arrives at its replica; returns whether it was taken."""

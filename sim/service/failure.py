@@ -17,7 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 
+from sim.engine.apart.batch import ApartBatch
+from sim.engine.apart.scheduler import ApartScheduler
+from sim.engine.apart.shutdown import ApartShutdown
 from sim.engine.batch import Batch
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.log.events import DEQUEUED, PREEMPTED, RELEASED, Kind
 from sim.request import Leg, Nanoseconds
@@ -38,11 +42,15 @@ class Failure:
     gone: list[tuple[Sequence, Leg]] = field(default_factory=list)
 
 
-def fail(
-    scheduler: Scheduler, now: Nanoseconds, since: Nanoseconds, in_flight: Several[Batch], fate: Kind
-) -> Failure:
+def fail(scheduler: Planner, now: Nanoseconds, since: Nanoseconds, in_flight: Several[Batch], fate: Kind) -> Failure:
     """Stop an engine at `now`; of the batches `in_flight`, steps have not ended, the first of them begun `since`."""
     failure = Failure(fate, since)
+    if isinstance(scheduler, ApartScheduler):
+        batches = [batch for batch in in_flight if isinstance(batch, ApartBatch)]
+        shutdown = ApartShutdown(scheduler, now, batches, fate)
+        shutdown.run(since)
+        failure.gone.extend(shutdown.gone)
+        return failure
     Shutdown(scheduler, now, in_flight, failure).run()
     return failure
 
@@ -57,6 +65,7 @@ class Shutdown:
         self.now = now
         self.failure = failure
         self.ended_steps = scheduler.log.steps
+        self.elsewhere: dict[int, Sequence] = {}  # those whose KV is on another engine, by index
         self.starts: dict[int, int] = {}  # positions before the steps in flight, by index
         self.before: dict[int, int] = {}  # the step of the token before the one in flight, by index
         for batch in in_flight:
@@ -71,6 +80,7 @@ class Shutdown:
         """Empty the memory, then treat those that have not ended by their fate."""
         state = self.state
         running = list(state.running.values())
+        self.elsewhere = {**state.handover.away, **state.handover.remote}
         waiting = list(state.waiting.order)
         self.log.forget_steps_in_flight()
         for seq in running:
@@ -87,11 +97,11 @@ class Shutdown:
             return
         for seq in running:
             if not seq.ended:
-                self.depart(seq, seq.computed, RELEASED)
+                self.depart(seq, RELEASED, seq.computed)
         for seq in waiting:
             self.roll_back(seq)
             state.waiting.pop(seq)
-            self.depart(seq, seq.computed if seq.serial >= 0 else 0, DEQUEUED)
+            self.depart(seq, DEQUEUED, seq.computed if seq.serial >= 0 else 0)
 
     def take_out(self, seq: Sequence) -> None:
         """A sequence loses its slot and its pages; one that had ended has nothing else to lose."""
@@ -121,7 +131,11 @@ class Shutdown:
 
     def preempt(self, seq: Sequence) -> None:
         """Put a running sequence back into the queue, to be recomputed from its tokens."""
-        self.log.event(self.now, PREEMPTED, seq.index, seq.lose())
+        elsewhere = seq.index in self.elsewhere
+        lost = seq.lose(kept=elsewhere)
+        self.log.event(self.now, PREEMPTED, seq.index, 0 if elsewhere else lost)
+        if elsewhere:
+            self.state.handover.expect(seq)
         self.push_back(seq)
 
     def queue_again(self, seq: Sequence) -> None:
@@ -136,8 +150,11 @@ class Shutdown:
         state = self.state
         state.waiting.push_back(seq, state.needs(seq), self.now, state.decoders.step)
 
-    def depart(self, seq: Sequence, thrown_away: int, way: Kind) -> None:
+    def depart(self, seq: Sequence, way: Kind, thrown_away: int) -> None:
         """A sequence leaves the engine; its tokens go along unless they are lost with all the rest."""
+        self.state.handover.forget(seq)
+        if seq.index in self.elsewhere:
+            thrown_away = 0
         fate = self.failure.fate
         moved = fate == Kind.MOVED
         self.state.end(seq, self.now, fate, thrown_away if moved else self.ended_steps)

@@ -9,15 +9,16 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
+from functools import partial
 
 from sim.cost.forms import StepCost
 from sim.engine.planner import Planner
+from sim.engine.scheduler import Scheduler
 from sim.request import Leg, Request
 from sim.sequence import Sequence
 from sim.service.clock import Clock
 from sim.service.replica import Replica
-from sim.service.routed import RoutedRequest
-from sim.service.routing import First, Load, Router
+from sim.service.routing import First, Load, RoutedRequest, Router
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,22 @@ class RunningPool:
         pool: Pool,
         first: int,
         macro: bool,
-        on_end: Callable[[int], Callable[[Sequence], None] | None],
+        on_end: Callable[[int, Sequence], None] | None,
+        on_fetch: Callable[[int, Sequence, int | None], None] | None = None,
     ) -> None:
-        """`on_end`, given the number of a replica, returns what that calls when a request ends; None: nothing."""
+        """`on_end` and `on_fetch` are those of `sim.service.replica`, called with the number of the replica first."""
         self.router = pool.router
         self.first = first
         self.replicas = [
-            Replica(env, scheduler, cost, macro, on_end(number), number)
+            Replica(
+                env,
+                scheduler,
+                cost,
+                macro,
+                on_end and partial(on_end, number),
+                number,
+                on_fetch and partial(on_fetch, number),
+            )
             for number, (scheduler, cost) in enumerate(pool.replicas, first)
         ]
         self.loads = [Load() for _ in self.replicas]
@@ -95,6 +105,17 @@ class RunningPool:
             if not complaint:
                 break
         return complaint
+
+
+def check_pools(pools: Several[Pool], transfer: object) -> None:
+    """Raise ValueError for two pools that cannot hand requests over."""
+    if len(pools) == 1:
+        return
+    if transfer is None:
+        raise ValueError("two pools need a transfer between them")
+    for scheduler, _ in (replica for pool in pools for replica in pool.replicas):
+        if not isinstance(scheduler, Scheduler) or scheduler.config.evict == "after" or scheduler.closed:
+            raise ValueError("two pools need continuous batching and evict 'before'")
 
 
 def down() -> Load:

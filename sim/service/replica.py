@@ -47,13 +47,20 @@ class Replica:
         macro: bool = True,
         on_end: Callable[[Sequence], None] | None = None,
         number: int = 0,
+        on_fetch: Callable[[Sequence, int | None], None] | None = None,
     ) -> None:
-        """`on_end` is called for every request that ends, at that instant; replicas complete in order of `number`."""
+        """Replicas complete in order of `number`.
+
+        on_end    called for every request that ends, at that instant
+        on_fetch  called for every sequence whose KV is to be fetched, with the positions, and with None if it has
+                  been preempted before they came
+        """
         self.env = env
         self.scheduler = scheduler
         self.cost = cost
         self.macro = macro
         self.on_end = on_end
+        self.on_fetch = on_fetch
         self.number = number
         if isinstance(cost, Curve | Scaled | Drafted) and cost.needs_longest:
             scheduler.state.decoders.watch()
@@ -98,7 +105,6 @@ class Replica:
         self.flying = self.following = self.wake = None
         self.in_tail = self.must_plan = False
         self.down = True
-        assert isinstance(self.scheduler, Scheduler), "engines with passes of one kind do not fail"
         return fail(self.scheduler, now, since, in_flight, fate)
 
     def restart(self) -> None:
@@ -106,6 +112,15 @@ class Replica:
         self.down = False
         self.must_plan = True
         self.settle()
+
+    def replan(self) -> None:
+        """Plan again at the next step boundary: KV has come, or has been copied."""
+        if self.flying is None:
+            self.must_plan = True
+        elif not self.must_plan:
+            self.plan_at_boundary(self.env.now)
+        if self.must_plan:
+            self.settle()
 
     def replan_if_unsettled(self) -> None:
         """Plan again if an arrival or abort could change what runs, or if a plan is due anyway."""
@@ -144,6 +159,9 @@ class Replica:
             batch = self.scheduler.plan(now)
         if self.scheduler.state.leaving.departed:
             self.notify_ended()
+        if self.on_fetch is not None and isinstance(self.scheduler, Scheduler):
+            for seq, positions in self.scheduler.take_fetches():
+                self.on_fetch(seq, positions)
         if not batch.tokens:
             if self.flying is None:
                 self.await_order(now)

@@ -13,45 +13,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 from sim.engine.planner import Planner
-from sim.engine.scheduler import Scheduler
-from sim.log.events import EventLog, Kind
-from sim.log.service_log import ServiceLog
+from sim.log.events import Kind
+from sim.log.service_log import Run, ServiceLog
 from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 from sim.service.attempts import Attempts, Retry
 from sim.service.bounds import NONE, Bounds, run_to_end
 from sim.service.clients import Clients, OpenLoop
 from sim.service.clock import Clock
+from sim.service.core import run as core
 from sim.service.direct import Direct
 from sim.service.event_order import ARRIVAL, Agenda
 from sim.service.failure import Failure
 from sim.service.outages import Breakdowns, CountingAgenda, Outages
-from sim.service.pools import Pool, RunningPool
+from sim.service.pools import Pool, RunningPool, check_pools
 from sim.service.replica import Replica
-from sim.service.routed import RoutedRequest
+from sim.service.routing import RoutedRequest
+from sim.service.transfers import Fetches, Transfer
 
 __all__ = ["Retry", "Run", "Transfer", "serve"]
 
 FAILED = "its replica failed"
 
 
-@dataclass(frozen=True)
-class Transfer:
-    """The time to hand a request over: `latency` ns, and `per_token` ns a position on the link of its replica."""
-
-    latency: Nanoseconds
-    per_token: float
-
-
 class Service(Attempts):
     """The replicas of all pools, and which requests are on them.
 
     on_replica  for each replica the requests that are on it, by their index in its log
-    link_free   for each replica when its link to the next pool is free again, ns
+    link_free   for each replica when its link to the next pool is free again, ns, where KV is sent
+    fetches     the KV that waits to be fetched, where it is
     """
 
     def __init__(
@@ -64,20 +57,22 @@ class Service(Attempts):
         transfer: Transfer | None,
         macro: bool,
     ) -> None:
-        super().__init__(env, clients, retry)
+        super().__init__(env, clients, retry, ServiceLog([len(pool.replicas) for pool in pools]))
         self.env = env
         self.transfer = transfer
         self.arrivals: Agenda = env
         self.replicas: list[Replica] = []
         self.pools: list[RunningPool] = []
         self.pool_of: list[RunningPool] = []
+        fetched = self.fetched if transfer is not None and transfer.pull else None
         for pool in pools:
-            running = RunningPool(env, pool, len(self.replicas), macro, lambda number: partial(self.ended, number))
+            running = RunningPool(env, pool, len(self.replicas), macro, self.ended, fetched)
             self.pools.append(running)
             self.replicas += running.replicas
             self.pool_of += [running] * len(running.replicas)
         self.on_replica: list[dict[int, RoutedRequest]] = [{} for _ in self.replicas]
         self.link_free = [0] * len(self.replicas)
+        self.fetches = Fetches(env, transfer, self.replicas, self.service_log) if transfer and transfer.pull else None
         if outages is not None:
             self.arrivals = arrivals = CountingAgenda(env)
 
@@ -95,8 +90,12 @@ class Service(Attempts):
         if len(self.pools) > 1:
             if complaint := self.pools[1].complaint(routed.request, routed.leg):
                 return complaint
-            routed.leg = Leg(hands_over=True)
+            routed.leg = self.prefill()
         return ""
+
+    def prefill(self, leg: Leg = WHOLE) -> Leg:
+        """What the first of two pools does of a request that is as `leg` says."""
+        return replace(leg, hands_over=True, kept=self.fetches is not None)
 
     def pool_for(self, routed: RoutedRequest) -> RunningPool:
         """The pool that does the next leg of a request."""
@@ -113,16 +112,17 @@ class Service(Attempts):
             return
         replica, number = pool.replicas[place], pool.first + place
         leg = replace(routed.leg, sent=routed.sent) if routed.sent else routed.leg
+        index = len(replica.scheduler.log.requests)
+        self.on_replica[number][index] = routed  # what `submit` plans may fetch its KV already
         seq = replica.submit(routed.request, leg)
         routed.sent += 1
-        log = replica.scheduler.log
-        self.service_log.leg(routed.number, routed.attempt, number, len(log.requests) - 1)
+        self.service_log.leg(routed.number, routed.attempt, number, index)
         if seq is None:
+            del self.on_replica[number][index]
             self.turned_away(routed, replica.scheduler)
             return
         routed.state, routed.seq, routed.replica = "on replica", seq, number
         pool.loads[place].add(routed.request)
-        self.on_replica[number][seq.index] = routed
 
     def turned_away(self, routed: RoutedRequest, scheduler: Planner) -> None:
         """An engine has rejected a request; what could never run there is not tried again."""
@@ -139,7 +139,8 @@ class Service(Attempts):
         routed = self.leave(number, seq)
         if routed.ending is not None:
             kind, routed.ending = routed.ending, None
-            self.stopped(routed, kind)
+            if kind != Kind.MOVED:
+                self.stopped(routed, kind, FAILED if kind == Kind.INTERRUPTED else "")
         elif seq.target.leaves:
             self.hand_over(routed, number, seq)
         else:
@@ -170,12 +171,20 @@ class Service(Attempts):
     def hand_over(self, routed: RoutedRequest, number: int, seq: Sequence) -> None:
         """A prompt is computed: its KV goes to the pool that decodes, over a link of the replica."""
         assert self.transfer is not None
-        now = self.env.now
+        now, goal = self.env.now, seq.target.goal
+        given = goal + 1 - seq.request.prompt
+        if self.fetches is not None:
+            if self.fetches.keep(routed, number, seq):
+                routed.leg = Leg(given, ready=goal, fetches=True)
+            else:
+                routed.leg = self.prefill(Leg(given, redone=seq.peak))
+            self.arrive(routed, 0)
+            return
         begins = max(now, self.link_free[number])
-        self.link_free[number] = begins + round(self.transfer.per_token * seq.target.goal)
+        self.link_free[number] = begins + round(self.transfer.per_token * goal)
         arrives = self.link_free[number] + self.transfer.latency
-        self.service_log.transfer(routed.number, now, arrives, seq.target.goal)
-        routed.leg = Leg(given=seq.target.goal + 1 - seq.request.prompt, ready=seq.target.goal)
+        self.service_log.transfer(routed.number, now, arrives, goal)
+        routed.leg = Leg(given, ready=goal)
         self.arrive(routed, arrives - now)
 
     def arrive(self, routed: RoutedRequest, delay: Nanoseconds) -> None:
@@ -188,18 +197,49 @@ class Service(Attempts):
         move = routed.moves
         self.env.after(delay, ARRIVAL, lambda _: self.dispatch(routed) if move == routed.moves else None)
 
+    def fetched(self, number: int, seq: Sequence, positions: int | None) -> None:
+        """A replica has admitted a request and fetches its KV; or, with None, has preempted it before that came."""
+        assert self.fetches is not None
+        routed = self.on_replica[number][seq.index]
+        if positions is None:
+            self.fetches.interrupt(routed)
+        else:
+            self.fetches.begin(routed, number, seq, positions)
+
+    def let_go(self, routed: RoutedRequest) -> None:
+        """The KV of a request that waits to be fetched is not needed any more."""
+        if self.fetches is not None:
+            self.fetches.drop(routed)
+
     # ------------------------------------------------------------------ outages
 
     def fell(self, number: int, failure: Failure) -> None:
         """A replica has failed: no router sends there, and those it has lost try again, move on, or end."""
         self.pool_of[number].fall(number)
         stranded = [(self.leave(number, seq), leg) for seq, leg in failure.gone]
+        if self.fetches is not None:
+            self.lose_kept(self.fetches, number, failure)
         for routed, leg in stranded:
             if failure.fate == Kind.INTERRUPTED:
                 self.failed(routed, Kind.INTERRUPTED, FAILED)
-            else:
-                routed.leg = replace(leg, hands_over=len(self.pools) > 1 and not leg.ready)
+                continue
+            if self.fetches is None or routed not in self.fetches.kept:
+                routed.leg = self.prefill(leg) if len(self.pools) > 1 and not leg.ready else leg
+            self.arrive(routed, 0)
+
+    def lose_kept(self, fetches: Fetches, number: int, failure: Failure) -> None:
+        """A replica has failed: transfers to it end, and KV kept there is lost with all its requests have done."""
+        for routed, kept in fetches.kept.items():
+            if kept.target == number:
+                fetches.interrupt(routed)
+        for routed in fetches.lost(number):
+            leg, moved = routed.leg, failure.fate != Kind.INTERRUPTED
+            withdrawn = self.withdraw(routed, Kind.MOVED if moved else Kind.INTERRUPTED)
+            if moved:
+                routed.leg = self.prefill(Leg(leg.given, redone=leg.ready))
                 self.arrive(routed, 0)
+            elif withdrawn:
+                self.failed(routed, Kind.INTERRUPTED, FAILED)
 
     def rose(self, number: int) -> None:
         """A replica is there again; the requests held at the router are sent on."""
@@ -212,19 +252,10 @@ class Service(Attempts):
         assert not self.open, f"{self.open} requests have not ended"
         assert not any(self.on_replica), "a request is taken to be on an engine"
         assert not any(pool.held for pool in self.pools), "a request waits at a router"
+        if self.fetches is not None:
+            self.fetches.check()
         for replica in self.replicas:
             replica.scheduler.check()
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a service did: the log of each replica, in order, and what happened between them and the clients.
-
-    service_log  None where requests went the direct way
-    """
-
-    logs: list[EventLog]
-    service_log: ServiceLog | None
 
 
 def serve(
@@ -256,6 +287,8 @@ def serve(
         raise ValueError("retries, outages and two pools need a service log")
     check_pools(pools, transfer)
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
+    if direct and macro and core.simulated(clients, pools[0], progress, bounds):
+        return Run([scheduler.log for scheduler, _ in pools[0].replicas], None)
     env = Clock(initial_time=0)
     service = (
         Direct(env, clients, pools[0], macro)
@@ -267,14 +300,3 @@ def serve(
     run_to_end(env, logs, service.service_log, bounds, progress)
     service.check()
     return Run(logs, service.service_log)
-
-
-def check_pools(pools: Several[Pool], transfer: Transfer | None) -> None:
-    """Raise ValueError for two pools that cannot hand requests over."""
-    if len(pools) == 1:
-        return
-    if transfer is None:
-        raise ValueError("two pools need a transfer between them")
-    for scheduler, _ in (replica for pool in pools for replica in pool.replicas):
-        if not isinstance(scheduler, Scheduler) or scheduler.config.evict == "after" or scheduler.closed:
-            raise ValueError("two pools need continuous batching and evict 'before'")

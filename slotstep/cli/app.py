@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 import typer.core
 
+from sim import kernel
+from sim.kernel import KernelError
 from slotstep.cli.registry import COMMANDS
 
 INTERRUPTED = 130
@@ -45,27 +46,29 @@ def foreign(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
-app = typer.Typer(
-    cls=Commands,
-    help="What did the slots of an LLM serving engine do, and what would they do under another policy?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-groups = {
-    "": app,
-    "trace": typer.Typer(help="Public request traces.", no_args_is_help=True),
-    "calibrate": typer.Typer(
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The app of the command that these arguments begin with, so that no other is imported; else of all commands."""
+    app = typer.Typer(
+        cls=Commands,
+        help="What did the slots of an LLM serving engine do, and what would they do under another policy?",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(options)
+    trace = typer.Typer(help="Public request traces.", no_args_is_help=True)
+    calibrate = typer.Typer(
         help="Make a profile, what a step costs, of measurements or shapes.", no_args_is_help=True
-    ),
-}
-for place, group in groups.items():
-    if place:
-        app.add_typer(group, name=place)
-for path, command in COMMANDS.items():
-    place, _, name = path.rpartition(" ")
-    groups[place].command(name)(command)
+    )
+    groups = {"": app, "trace": trace, "calibrate": calibrate}
+    app.add_typer(trace, name="trace")
+    app.add_typer(calibrate, name="calibrate")
+    asked = [path for path in (" ".join(arguments[:words]) for words in (1, 2)) if path in COMMANDS]
+    for path in asked or COMMANDS:
+        place, _, name = path.rpartition(" ")
+        groups[place].command(name)(COMMANDS[path])
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,8 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from traces.errors import BadInput
 
     try:
-        app(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        application(given)(given)
     except BadInput as error:
+        refuse(str(error))
+    except KernelError as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
@@ -93,11 +99,12 @@ def refuse(reason: str) -> None:
 def print_version(wanted: bool) -> None:
     """Print the version and exit, if requested."""
     if wanted:
-        print(f"slotstep {version('slotstep')}")
+        from importlib.metadata import version
+
+        print(f"slotstep {version('slotstep')}, kernel: {kernel.described()}")
         raise typer.Exit
 
 
-@app.callback()
 def options(
     _: Annotated[
         bool,

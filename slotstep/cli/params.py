@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from sim import kernel
+
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a YAML file.")]
 Settings = Annotated[
     list[str] | None,
@@ -32,6 +34,24 @@ OutFolder = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at once; as many as there are cores.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it however large it is; the limits are in docs/scenario.md.")]
+
+
+def choose_kernel(choice: kernel.Choice | None) -> None:
+    """Choose the kernel before a command imports it. Raises `sim.kernel.KernelError` if it cannot be had."""
+    if choice is not None:
+        kernel.choose(choice)
+
+
+Kernel = Annotated[
+    Literal["auto", "python", "compiled"] | None,
+    typer.Option(
+        "--kernel",
+        callback=choose_kernel,
+        is_eager=True,
+        help="What simulates: Python, or its compiled modules, faster and with the same log; "
+        "auto, or SLOTSTEP_KERNEL, if not given.",
+    ),
+]
 
 EngineModel = Annotated[
     str,

@@ -8,11 +8,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from slotstep.cli.output import say
 
 if TYPE_CHECKING:
+    from slotstep.experiments.capacity.finder import Standing
+    from slotstep.experiments.capacity.question import Variant
     from slotstep.experiments.sweeps.sweep import Tally
 
 PATIENCE = 1.0
@@ -83,3 +87,43 @@ class SweepProgress:
             ended = tally.before + tally.done
             left = (now - self.began) / tally.done * (tally.total - ended)
             say(f"{ended} of {tally.total} runs, {tally.failed} failed, about {left:.0f} s left")
+
+
+class SearchProgress:
+    """Progress of a capacity search on standard error: what is tried, and what is known.
+
+    On a terminal a line for each variant that is searched, else one every EVERY seconds. Values are in `unit`.
+    """
+
+    def __init__(self, unit: str) -> None:
+        self.unit = unit
+        self.lines: dict[int, str] = {}
+        self.said = time.monotonic()
+        self.live = Live(console=Console(stderr=True), transient=True)
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def __call__(self, variant: Variant, standing: Standing) -> None:
+        self.lines[id(variant)] = line = f"{variant.label}: {self.text(standing)}"
+        if sys.stderr.isatty():
+            self.live.update(Text("\n".join(self.lines.values())))
+        elif time.monotonic() - self.said >= EVERY:
+            self.said = time.monotonic()
+            say(line)
+
+    def text(self, standing: Standing) -> str:
+        """A standing in words."""
+        known = [
+            f"{verdict} {value:.4g}"
+            for verdict, value in (("met at", standing.met), ("not met at", standing.missed))
+            if value is not None
+        ]
+        values = " and ".join(f"{value:.4g}" for value in standing.tried)
+        tried = [f"trying {values} {self.unit} ({standing.runs} runs)"] if values else []
+        return "; ".join([*tried, *known])

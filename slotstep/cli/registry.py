@@ -37,6 +37,7 @@ COMMANDS: Registry[Command] = Registry(
         "sweep": "slotstep.cli.experiments.sweep:sweep",
         "results": "slotstep.cli.experiments.results:results",
         "study": "slotstep.cli.experiments.study:study",
+        "plan": "slotstep.cli.experiments.plan:plan",
         "capacity": "slotstep.cli.experiments.capacity:capacity",
         "run": "slotstep.cli.run.run:run",
         "compare": "slotstep.cli.run.compare:compare",

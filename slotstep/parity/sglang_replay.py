@@ -71,7 +71,7 @@ class Replay:
     def planned(self, arrived: list[list[Any]]) -> Line:
         """Plan one pass, collect the results that are due, and return the line."""
         scheduler, state, pool = self.scheduler, self.scheduler.state, self.scheduler.pool
-        before = 0 if pool.use is None else pool.use.evictions
+        before = pool.use.evictions
         ratio = state.ratio.current
         batch = scheduler.plan(self.step)
         if not scheduler.idle or batch.tokens:
@@ -95,7 +95,7 @@ class Replay:
             "avail": pool.avail,
             "evictable": pool.evictable,
             "protected": pool.protected,
-            "evicted": 0 if pool.use is None else (pool.use.evictions - before) * pool.page_size,
+            "evicted": (pool.use.evictions - before) * pool.page_size,
             "retracted": [name(seq) for seq in batch.retracted],
             "preempted": [name(seq) for seq in batch.displaced],
             "aborted": [name(seq) for seq in batch.aborted],

@@ -39,6 +39,10 @@ def read(folder: Path) -> Report:
         from slotstep.report_input.capacity import capacity
 
         return capacity(folder)
+    if (folder / "plan.json").exists():
+        from slotstep.report_input.plan import plan
+
+        return plan(folder)
     if (folder / "replications.json").exists():
         from slotstep.report_input.replications import replications
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
+from sim.cost.forms import StepCost
 from sim.cost.full_batch import Bound, Load, Machine, bound
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
@@ -22,7 +23,7 @@ from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
 from sim.memory.radix import RadixPool
-from sim.policy.base import Policy
+from sim.policy.base import BatchWait, Policy
 from sim.request import Request
 from slotstep.runs import costs
 from slotstep.runs.policy import admission, order, router, victim
@@ -47,8 +48,8 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
     ]
 
 
-def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
-    """The most that each replica could bear of such requests.
+def bounds(scenario: Scenario, load: Load, price: StepCost | None = None) -> list[Bound] | None:
+    """The most that each replica could bear of such requests, at its step cost or at `price`.
 
     None for static batches, for engines that speculate, and for pools of prefill and decode.
     """
@@ -64,7 +65,7 @@ def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
         machine = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
         key = (id(engine), id(each.cost))
         if key not in found:
-            found[key] = bound(costs.cost(each), machine, load)
+            found[key] = bound(costs.cost(each) if price is None else price, machine, load)
     return [found[id(each.engine), id(each.cost)] for each in each_one]
 
 
@@ -85,9 +86,6 @@ def check_replicas(scenario: Scenario) -> None:
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
             scheduler(each)
-            if each.engine.apart is not None and scenario.cluster.failures is not None:
-                with scenario.blamed("engine.apart: "):
-                    raise ValueError("failures are not modelled of an engine with passes of one kind")
             if len(scenario.cluster.pools) > 1:
                 two_phases(each)
 
@@ -97,7 +95,7 @@ def two_phases(scenario: Scenario) -> None:
     given = scenario.engine
     if given.apart is not None:
         with scenario.blamed("engine.apart: "):
-            raise ValueError("pools of prefill and decode need an engine without it")
+            raise ValueError("pools of prefill and decode are modelled for engines that mix both in a step")
     for key, found, expected in (("batching", given.batching, "continuous"), ("evict", given.evict, "before")):
         with scenario.blamed(f"engine.{key}: "):
             if found != expected:
@@ -128,7 +126,7 @@ def scheduler(scenario: Scenario, numbered: bool = False) -> Planner:
     size = 1 if engine.memory == "contiguous" else engine.page_size
     pages = engine.pages * engine.page_size // size
     first = order(scenario)
-    policy = Policy(first, admission(scenario), victim(scenario))
+    policy = Policy(first, admission(scenario), victim(scenario), batch_wait(engine))
     with scenario.blamed("engine: "):
         if engine.batching == "static":
             return StaticScheduler(policy, PagePool(pages, size), engine_config(scenario))
@@ -148,6 +146,13 @@ def speculation(scenario: Scenario) -> Speculation:
     return Speculation(given.tokens, accepted(given.acceptance, scenario.seed, given.tokens))
 
 
+def batch_wait(engine: Engine) -> BatchWait | None:
+    """How prompts wait for more of them; None if they do not."""
+    if not engine.batch_wait_steps or not engine.batch_wait_ratio:
+        return None
+    return BatchWait(engine.batch_wait_steps, engine.batch_wait_ratio * engine.token_budget)
+
+
 def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
     """As `scheduler`, for a device. Raises BadInput for passes of one kind, and for an engine that speculates."""
     made = scheduler(scenario, numbered)
@@ -163,10 +168,12 @@ def stepwise(scenario: Scenario, numbered: bool = False) -> Scheduler:
 def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> PagePool:
     """The memory of an engine: `pages` pages of `size` positions, with its prefix cache if it has one.
 
-    Raises ValueError for a radix cache whose pages should have numbers.
+    Raises ValueError for a radix cache whose pages should have numbers, and for such a cache beside reserved pages.
     """
     if engine.share is None:
         return (NumberedPool if numbered else PagePool)(pages, size)
+    if numbered and engine.admission == "reserve":
+        raise ValueError("prefix_cache: a replay on a device needs an admission rule that takes pages as needed")
     identity = repr((engine.model, engine.positions))
     if engine.radix is None:
         return (NumberedPrefixPool if numbered else ExtentPool)(pages, size, engine.share, identity)
@@ -194,7 +201,6 @@ def apart_config(scenario: Scenario, apart: Apart) -> ApartConfig:
         preempt_by=apart.preempt_by,
         retract_by_priority=apart.retraction == "priority",
         retract_latest=apart.retraction == "latest",
-        returns_to=apart.returns_to,
         queue_limit=scenario.limits.queue,
     )
 

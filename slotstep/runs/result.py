@@ -10,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim import kernel
 from sim.accounting import frames, metrics, queue_growth, window
 from sim.accounting.extrapolation import beyond
 from sim.cost.full_batch import load_of
@@ -81,6 +82,7 @@ class Result:
             "policy": self.policy,
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
+            "kernel": kernel.path(),
             "preset": presets.pop() if len(presets) == 1 else None,
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,

@@ -39,6 +39,7 @@ def run(
     workload: LoadedWorkload | None = None,
     progress: Callable[[int], None] | None = None,
     price: StepCost | None = None,
+    watch: Callable[[Sequence[EventLog]], None] | None = None,
 ) -> Result:
     """Simulate a scenario.
 
@@ -47,6 +48,7 @@ def run(
     workload     requests made before, in place of the scenario's workload
     progress     called now and then with the number of requests that have ended
     price        step cost in place of the scenario's; groups of replicas with a cost of their own keep it
+    watch        called now and then with the logs so far; what it raises ends the run
 
     Raises BadInput for an unknown policy, for requests that cannot be read, for a run that makes no progress and,
     unless `allow_large`, for a run above the limits of size.
@@ -69,8 +71,16 @@ def run(
     block_size = gcd(scenario.engine.page_size, *(each.page_size for each in engines))
     with scenario.blamed("clients."):
         senders = clients(sent, scenario.clients, block_size)
+    so_far = [made.log for _, made in chain(*pools)]
+
+    def report(ended: int) -> None:
+        if progress is not None:
+            progress(ended)
+        if watch is not None:
+            watch(so_far)
+
     with size_limits.stopping(scenario):
-        logs, service_log = simulate(scenario, pools, senders, progress, price)
+        logs, service_log = simulate(scenario, pools, senders, report if progress or watch else None, price)
     return Result(
         scenario,
         logs,

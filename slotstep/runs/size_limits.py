@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.engine.apart.admission import OutOfMemoryError
@@ -35,6 +36,7 @@ MOST_RUNS = 100_000
 """Runs of one sweep or comparison, seeds included."""
 RUN = Bounds(steps=MOST_STEPS, batches=500_000, retries=100_000, failures=20_000)
 """The bounds at which a run is stopped."""
+OUTPUT, PROMPT = attrgetter("output"), attrgetter("prompt")
 
 
 def check(scenario: Scenario) -> None:
@@ -96,6 +98,10 @@ def check_steps(scenario: Scenario, requests: Sequence[Request]) -> None:
     engines = engines_of(scenario)
     most = MOST_STEPS if all(engine.macro for engine in engines) else MOST_PLANS
     chunk = max(largest_chunk(engine) for engine in engines)
+    slots = max(engine.slots for engine in engines) * scenario.cluster.total
+    outputs, longest = list(map(OUTPUT, requests)), max(map(PROMPT, requests), default=0)
+    if max(outputs, default=0) <= most and longest <= chunk * MOST_PLANS and sum(outputs) // slots <= most:
+        return  # even if every request were served whole
     generated = 0
     for request in requests:
         output = max((tokens_on(engine, request) for engine in engines), default=0)
@@ -106,7 +112,6 @@ def check_steps(scenario: Scenario, requests: Sequence[Request]) -> None:
         if (chunks := -(-request.prompt // chunk)) > MOST_PLANS:
             raise TooLarge(f"the prompt of request {request.id} is {chunks:,} chunks of {chunk:,}", MOST_PLANS)
         generated += output
-    slots = max(engine.slots for engine in engines) * scenario.cluster.total
     if (least := generated // slots) > most:
         raise TooLarge(f"outputs of {generated:,} tokens on {slots:,} slots are at least {least:,} steps", most)
 

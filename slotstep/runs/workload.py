@@ -21,6 +21,7 @@ from traces.errors import BadInput
 from traces.reading import listed_requests as listed
 from traces.reading import registry
 from traces.transforms import operations, pipeline
+from traces.transforms.throttled import with_throttled
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
@@ -171,6 +172,8 @@ def replayed(given: Mapping[str, Any]) -> LoadedWorkload:
     path = Path(file)
     try:
         trace = registry.load(path, None if kind == AUTO else kind, given.get("map"))
+        if given.get("replay_throttled"):
+            trace = with_throttled(trace)
         trace = trace.only(given.get("only") or {})
         found = trace.requests(given.get("run"), timed=False)
     except BadInput as error:

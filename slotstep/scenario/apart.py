@@ -28,7 +28,6 @@ class Apart(Section):
     preempt_by: Seed | None = None
     admission: Literal["expected", "rule"] = "expected"
     retraction: Literal["length", "priority", "latest"] = "length"
-    returns_to: Literal["end", "front"] = "end"
 
     @model_validator(mode="after")
     def consistent(self) -> Self:

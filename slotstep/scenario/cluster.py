@@ -75,6 +75,7 @@ class Transfer(Section):
 
     latency: Time = 0
     per_token: Coefficient = 0.0
+    pull: bool = False
 
 
 class Outage(Section):

@@ -13,7 +13,7 @@ from policies.admissions import ADMISSIONS
 from sim.registry import suggestion
 from slotstep.scenario import document, presets
 from slotstep.scenario.apart import Apart
-from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Section, Seed, Share, Truth, parts
+from slotstep.scenario.fields import Chance, Choice, Count, Label, Memory, Portion, Section, Seed, Share, Truth, parts
 from slotstep.scenario.speculation import Speculation
 from traces.synthetic.parser import length
 
@@ -31,6 +31,8 @@ NOT_APART = (
         "token_budget",
         "chunked",
         "admit_every",
+        "batch_wait_steps",
+        "batch_wait_ratio",
         "chunk_limit",
         "chunk_limit_adapts",
         "batching",
@@ -92,6 +94,8 @@ class RadixRule(Section):
         return self
 
 
+OF_STEPS = ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot")
+"""Keys that need continuous batching."""
 RULES = ("ratio", "quantile")
 """Admission rules whose options are a section of the engine."""
 OPTIMISTIC = ("reserve_full_prompt", "watermark")
@@ -109,6 +113,8 @@ class Engine(Section):
     token_budget: Count = 2048
     chunked: Truth = True
     admit_every: Count = 1
+    batch_wait_steps: Count | None = None
+    batch_wait_ratio: Portion | None = None
     chunk_limit: Seed = 0
     chunk_limit_adapts: Truth = False
     max_model_len: Count | None = None
@@ -136,7 +142,7 @@ class Engine(Section):
     warm: Label | None = None
     apart: Apart | None = None
     speculation: Speculation | None = None
-    preset: Literal["vllm", "sglang", "trtllm"] | None = None
+    preset: Literal["vllm", "sglang", "trtllm", "vllm-v0", "s-lora"] | None = None
     version: Label | None = None
     device: Label | None = None
     device_memory: Memory | None = None
@@ -261,7 +267,7 @@ class Engine(Section):
     def not_ignored(self) -> None:
         """Raise ValueError for a setting that has no effect because of another one."""
         if self.batching == "static":
-            for key in ("async_scheduling", "chunk_limit", "max_active", "max_model_len", "preempt_for_slot"):
+            for key in (*OF_STEPS, "batch_wait_steps", "batch_wait_ratio", "prefix_cache"):
                 if getattr(self, key):
                     raise ValueError(f"{key} needs batching: continuous")
             if self.admit_every > 1:
@@ -270,16 +276,18 @@ class Engine(Section):
             if getattr(self, rule) is not None and self.admission != rule:
                 raise ValueError(f"{rule} needs admission: {rule}")
         unused = {"watermark": bool(self.watermark), "reserve_full_prompt": not self.reserve_full_prompt}
-        if self.admission == "reserve":
-            unused["prefix_cache"] = self.prefix_cache
         for key, given in unused.items() if self.admission != "optimistic" else ():
             if given:
                 raise ValueError(f"{key} needs admission: optimistic")
         if self.admission == "reserve" and (self.preemption == "swap" or self.victim is not None):
             key = "preemption: swap" if self.preemption == "swap" else "victim"
             raise ValueError(f"{key} needs admission: optimistic")
+        if bool(self.batch_wait_steps) != bool(self.batch_wait_ratio):
+            raise ValueError("batch_wait_steps and batch_wait_ratio: one without the other has no effect")
         if self.chunk_limit_adapts and not self.chunk_limit and self.preset is None:
             raise ValueError("chunk_limit_adapts needs a chunk_limit")
+        if self.prefix_cache and self.memory == "contiguous":
+            raise ValueError("prefix_cache needs memory: paged")
         if not self.prefix_cache:
             for key in ("radix", "share", "model", "positions", "warm"):
                 if getattr(self, key) is not None:

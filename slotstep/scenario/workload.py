@@ -32,7 +32,7 @@ from traces.reading.table import FILTERS
 
 AUTO = "auto"
 """Stands for the name of a trace format that is to be detected."""
-TRACE_OPTIONS = ("run", "map", "only")
+TRACE_OPTIONS = ("run", "map", "only", "replay_throttled")
 SOURCES = ("trace", "synthetic", "requests", "merge")
 
 
@@ -118,6 +118,10 @@ class Workload(Section):
         if not isinstance(file, str) or not file:
             raise ValueError(f"found {document.brief(file)} as the file; expected its name")
         place = os.path.abspath((info.context or {}).get("folder", Path()) / Path(file).expanduser())
+        if not isinstance(value.get("replay_throttled", False), bool):
+            raise ValueError(
+                f"found replay_throttled: {document.brief(value['replay_throttled'])}; expected true or false"
+            )
         if "only" in value:
             value = {**value, "only": filters(value["only"])}
         return {kind: place, **{key: value[key] for key in TRACE_OPTIONS if key in value}}

@@ -36,7 +36,8 @@ class InOrderScheduler(Scheduler):
         if not state.on_demand:
             ends = {seq.serial: start + tokens for seq, start, tokens in batch.work}
             ends |= {seq.serial: seq.positions(step) + 1 for seq in decoding}
-            batch.pages = sum(pool.pages_for(ends.get(seq.serial, seq.computed)) for seq in running)
+            filled = sum(pool.pages_for(ends.get(seq.serial, seq.computed)) for seq in running)
+            batch.pages = filled - pool.shared // pool.page_size
         row.cached = pool.cached
 
 

@@ -85,6 +85,7 @@ def a_run(policy: str = "fcfs", **changes: Any) -> dict[str, Any]:
             "computed": 172,
             "recomputed": 0,
             "cached": 0,
+            "rejected": 0,
             "padding": 0,
             "lost": 0,
         },

@@ -2,7 +2,8 @@
 
 Roles are the keys of `OWN`. `arrival`, `think` and `deadline` need a unit after their column, as in `ts:ms`: s,
 ms, us, ns or iso; `blocks` needs the tokens of a block, as in `hash_ids:512`. Without a mapping, columns with the
-names of `traces.reading.table` are used; blocks of unknown size are left out.
+names of `traces.reading.table` are used; blocks of unknown size are left out. Rows with `cache_hit` (true, hit, yes
+or 1) were answered from a gateway's cache and took no engine time: they are no rows of the workload, and counted.
 
 Of the status codes of gateways 429 is throttled, 499 cancelled, and any other but 200 failed. Requests that did not
 end well (`status` other than ok, success, true, completed, 200 or empty) are measurements, and rows of the workload
@@ -40,8 +41,11 @@ MEASURED = ("status", "ttft_s", "e2e_s")
 OWN = {
     "arrival": "arrival_ns:ns",
     **{role: f"{name}:ns" for role, name in TIMES.items()},
+    "cache_hit": "cache_hit",
     **{name: name for name in ("prompt", "output", "priority", *WORDS, *COUNTS, *LISTS, *MEASURED)},
 }
+HIT = ("true", "1", "1.0", "hit", "yes")
+NO_HIT = ("false", "0", "0.0", "miss", "no", "", "none", "null")
 GOOD = ("ok", "success", "true", "200", "completed", "")
 BATCH = 65_536
 
@@ -166,13 +170,25 @@ def _piece(path: Path, rows: Rows, plan: dict[str, str], size: int) -> Piece:
     measured = None
     if set(MEASURED) & set(plan):
         measured, failed = _measured(rows, plan, prompt, output, values)
+    cached = _cached(rows, plan)
     rows.check()
-    report.drop("failed: no lengths", int((failed & ((prompt == 0) | (output == 0))).sum()))
-    kept = replayable(rows, report, prompt, output, (plan["prompt"], plan["output"]), ~failed)
-    kept |= failed & (prompt > 0) & (output > 0)
+    report.drop("replies from the gateway's cache: no engine time", int(cached.sum()))
+    report.drop("failed: no lengths", int((failed & ~cached & ((prompt == 0) | (output == 0))).sum()))
+    kept = replayable(rows, report, prompt, output, (plan["prompt"], plan["output"]), ~failed & ~cached)
+    kept |= failed & ~cached & (prompt > 0) & (output > 0)
     workload = columns(rows, kept, prompt=prompt, output=output, **values)
     has_blocks = values.get("blocks") is not None
     return Piece(report, rows.header, workload, measured, block_size=size if has_blocks else 0)
+
+
+def _cached(rows: Rows, plan: dict[str, str]) -> NDArray[np.bool_]:
+    """Which rows a gateway answered from its cache. An error for a value that is neither yes nor no."""
+    if "cache_hit" not in plan:
+        return np.zeros(len(rows), bool)
+    words = [str(word).strip().lower() for word in rows.texts(plan["cache_hit"]).to_pylist()]
+    unknown = np.array([word not in (*HIT, *NO_HIT) for word in words], bool)
+    rows.record_fault(unknown, plan["cache_hit"], "such as true or false")
+    return np.array([word in HIT for word in words], bool)
 
 
 def _time(rows: Rows, named: str, role: str) -> tuple[Any, Any]:

@@ -59,13 +59,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal
 
 from sim.request import Request
 from traces.errors import BadInput, known_keys, nearest, shown
 from traces.reading.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Kind = Literal["workload", "lengths", "rates", "measurements"]
 CODES = {"429": "throttled", "499": "cancelled"}
@@ -194,6 +195,8 @@ class Trace:
         return list(self._requests(frame, tenant))
 
     def _requests(self, frame: pd.DataFrame, tenant: str) -> Iterator[Request]:
+        import pandas as pd
+
         nothing: list[None] = [None] * len(frame)
         columns = {name: frame[name].tolist() if name in frame else nothing for name in REQUEST_COLUMNS}
         if not self.timed:

@@ -58,7 +58,7 @@ class ByPosition:
 
     def expected(self, drafts: int) -> float:
         """1 + p_1 + p_1 p_2 + ..."""
-        return 1 + sum(accumulate(self.of(drafts), mul))
+        return 1.0 + float(sum(accumulate(self.of(drafts), mul)))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class OfEachRequest:
     def expected(self, drafts: int) -> float:
         """1 + E[p] + E[p^2] + ..., with E[p^n] = prod (a + j) / (a + b + j), j from 0 to n - 1."""
         a, b = self.beta
-        return 1 + sum(accumulate(((a + j) / (a + b + j) for j in range(drafts)), mul))
+        return 1.0 + float(sum(accumulate(((a + j) / (a + b + j) for j in range(drafts)), mul)))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ class ForcedLength:
         """See `Law`."""
         below = floor(self.tokens)
         longer = generator.random(tokens) < self.tokens - below
-        return np.minimum(below - 1 + longer, drafts).astype(np.uint8)
+        counts: Counts = np.minimum(below - 1 + longer, drafts).astype(np.uint8)
+        return counts
 
     def expected(self, drafts: int) -> float:
         """`tokens`, or 1 + drafts if that is less."""

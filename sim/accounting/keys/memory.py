@@ -42,7 +42,8 @@ PAGES = Metric(
 CACHE = Metric(
     "cache",
     "the prefix cache, null without one: `queried_tokens`, looked up by first admissions; `hit_tokens`, found by "
-    "them; `hit_rate`; `resumed_queried_tokens` and `resumed_hit_tokens`, the same of admissions after a "
+    "them; `hit_rate`, null where no request says what is in its prompt; `resumed_queried_tokens` and "
+    "`resumed_hit_tokens`, the same of admissions after a "
     "preemption (vLLM counts these apart, and does not export them); `evictions`, pages whose content was lost "
     "because they were reused; `idle_pages`, cached pages that no sequence holds, time-weighted mean over the time "
     "in which steps ran; `warm_pages`, cached when the run began (0: a cold start); `top_prompt_share`, the "

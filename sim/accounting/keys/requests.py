@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ def rejections(accounts: Accounts) -> dict[str, int]:
 def tenants(accounts: Accounts) -> dict[str, Any]:
     """Request counts and latencies by tenant, in order of first appearance."""
     injected = accounts.injected
-    codes: dict[str, int] = {}
-    coded = np.array([codes.setdefault(request.tenant, len(codes)) for request in injected.requests], np.int64)
+    names = list(map(attrgetter("tenant"), injected.requests))
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     if len(codes) == 1:
         latency = {name: accounts.latency_statistics[name] for name in LATENCIES}
         return {str(name): {"requests": status_counts(injected.status)} | latency for name in codes}
+    coded = np.fromiter(map(codes.__getitem__, names), np.int64, len(names))
     found = {}
     for name, code in codes.items():
         chosen = coded == code

@@ -25,19 +25,20 @@ def service(accounts: Accounts) -> dict[str, Any] | None:
     if not isinstance(view, ClientView):
         return None
     retried = view.attempts > 1
-    transfers = len(view.service_log.table("transfers"))
+    transfers, kept = len(view.service_log.table("transfers")), len(view.service_log.table("kept"))
     left = np.concatenate([records.status for records in view.fleet])
     return {
         "attempts": int(view.attempts.sum()),
         "retried": int(retried.sum()),
         "most_attempts": int(view.attempts.max(initial=0)),
         "finished_by_retry": int((retried & (view.status == FINISHED)).sum()),
-        "moved": int((left == MOVED).sum()) - transfers,
+        "moved": int((left == MOVED).sum()) - (kept or transfers),
         "interrupted": int((left == INTERRUPTED).sum()),
         "held": len(view.service_log.table("holds")),
         "router_wait_s": describe(seconds(view.time("holds"))),
         "transfers": transfers,
         "transfer_s": describe(seconds(view.time("transfers"))),
+        "room_wait_s": describe(seconds(view.time("kept") - view.time("transfers") if kept else view.time("kept"))),
         "outages": len(view.service_log.table("outages")),
     }
 
@@ -79,7 +80,8 @@ SERVICE = Metric(
     "pools: `attempts` in all, first ones included; requests `retried`, and the `most_attempts` of one; "
     "`finished_by_retry`; how often one `moved` on from a failed replica; attempts `interrupted` with their "
     "replica; how often one was `held` at a router because no replica was up, and that wait per request, "
-    "`router_wait_s`; `transfers` between pools, and the time per request, `transfer_s`; `outages`",
+    "`router_wait_s`; `transfers` between pools, and the time per request, `transfer_s`; with "
+    "`transfer.pull`, how long KV was kept until the decode pool had a slot and pages, `room_wait_s`; `outages`",
     service,
     {
         "attempts": COUNT,
@@ -93,7 +95,7 @@ SERVICE = Metric(
         "outages": Value("int64", column=False),
         **{
             f"{latency}.{statistic}": Value(value.type, value.unit, column=False)
-            for latency in ("router_wait_s", "transfer_s")
+            for latency in ("router_wait_s", "transfer_s", "room_wait_s")
             for statistic, value in STATISTICS.items()
             if statistic != "censored_share"
         },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from sim.accounting.accounts import Accounts, total
@@ -13,17 +15,17 @@ from sim.log.events import Kind
 def counts(records: RequestRecords) -> dict[str, int]:
     """Token positions: prompts of finished requests, tokens delivered, positions computed, and lost tokens."""
     runs = records.log.run_table()
-    prompts = np.array([request.prompt for request in records.log.requests], np.int64)
+    prompts = np.fromiter(map(attrgetter("prompt"), records.log.requests), np.int64, len(records.log.requests))
     finished = records.status == FINISHED
     return {
         "prompt": int(prompts[finished].sum()),
         "output": int(records.tokens.sum()),
         "computed": int(runs["tokens"] @ runs["steps"]),
         "recomputed": int(records.value[np.isin(records.kind, (Kind.PREEMPTED, Kind.MOVED))].sum()),
-        "cached": int(records.value[records.kind == Kind.ADMITTED].sum()),
+        "cached": int(records.value[records.places(Kind.ADMITTED)].sum()),
         "rejected": records.verifications.rejected,
         "padding": int(runs["padding"] @ runs["steps"]),
-        "lost": int((records.kind == Kind.LOST).sum()),
+        "lost": len(records.places(Kind.LOST)),
     }
 
 

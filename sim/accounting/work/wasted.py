@@ -28,10 +28,11 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
     """(row, first step, end) of everything booked for the chosen requests, whose work was wasted."""
     log = records.log
     over, redone = records.values(Kind.RELEASED, 0), records.values(Kind.QUEUED, 0)
-    thrown_away = thrown_away_before(records)
     indices = np.flatnonzero(chosen)
     if not len(indices):
         return
+    thrown_away = thrown_away_before(records)
+    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     tables = (log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1), (log.ran.verification_table(), 1)
     stays, stints, chunks, verified = (rows_of(table, column, indices) for table, column in tables)
     still = log.still()
@@ -46,7 +47,8 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         ]
         worked.sort(key=itemgetter(0))
         lost = [(0, int(redone[index])), *thrown_away.get(index, [])]
-        yield from stretches(log.requests[index], stays.get(index, []), worked, bool(over[index]), lost)
+        facts = bool(over[index]), lost, int(here[index])
+        yield from stretches(log.requests[index], stays.get(index, []), worked, *facts)
 
 
 def thrown_away_before(records: RequestRecords) -> dict[int, list[Lost]]:
@@ -80,17 +82,24 @@ def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[li
 
 
 def stretches(
-    request: Request, stays: list[list[int]], worked: list[Work], over: bool, lost: Sequence[Lost] = ()
+    request: Request,
+    stays: list[list[int]],
+    worked: list[Work],
+    over: bool,
+    lost: Sequence[Lost] = (),
+    here: int = 0,
 ) -> Iterator[tuple[str, int, int]]:
-    """The rows in which one request was booked, in order: by what it computed, `held` or `no_budget` in between."""
+    """The rows in which one request was booked, in order: by what it computed, `held` or `no_budget` in between.
+
+    here  the first step in which KV that came from another engine was here
+    """
     cancel_tokens = request.patience.cancel_tokens
     for _, entered, left in stays:
         at = entered
         for first, end, start in worked:
             if not entered <= first < left:
                 continue
-            if at < first:
-                yield "no_budget", at, first
+            yield from unserved(at, first, here)
             if start is None:
                 row = "decode"
             elif cancel_tokens and start >= request.prompt + cancel_tokens - 1:
@@ -101,5 +110,12 @@ def stretches(
                 row = "prefill" if start < request.prompt else "decode"
             yield row, first, end
             at = end
-        if at < left:
-            yield ("held" if over and left == stays[-1][2] else "no_budget"), at, left
+        yield from unserved(at, left, left if over and left == stays[-1][2] else here)
+
+
+def unserved(first: int, end: int, here: int) -> Iterator[tuple[str, int, int]]:
+    """The rows of steps in which a sequence with a slot computed nothing: `held` before its KV was here."""
+    if first < min(end, here):
+        yield "held", first, min(end, here)
+    if max(first, here) < end:
+        yield "no_budget", max(first, here), end

@@ -9,11 +9,12 @@ from __future__ import annotations
 from enum import Enum, auto
 from itertools import islice
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
-from sim.engine.apart.ends import Ends
-from sim.engine.apart.expectation import end_of, expected_of_all, most_expected
+from sim.engine.apart.expectation import Ends, end_of, expected_of_all, most_expected
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY
@@ -31,6 +32,7 @@ class Stop(Enum):
     LIMIT = auto()
 
 
+@mypyc_attr(native_class=False)
 class OutOfMemoryError(RuntimeError):
     """The engine dies: a prefill that had to be continued does not fit into its memory."""
 

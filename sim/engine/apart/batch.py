@@ -13,6 +13,7 @@ class ApartBatch(Batch):
     prefills   (sequence, start, tokens) of those that it prefills, in order
     decoding   how many running sequences decode in it; `riders`: those of them that have ended unseen
     beside     the running sequences that decode in it, in order, if it prefills too
+    decoded_before  the latest pass that decodes before those of this batch, -1 if there is none
     prefilled  (sequence, its stay, its positions) of those whose prefill it completes
     ending     sequences whose last token the last planned pass brings
     retracted  sequences that gave up their memory for it, in order; `displaced`: for a more urgent one
@@ -20,7 +21,7 @@ class ApartBatch(Batch):
     """
 
     __slots__ = (
-        *("aborted", "beside", "decoding", "displaced", "ending"),
+        *("aborted", "beside", "decoded_before", "decoding", "displaced", "ending"),
         *("prefilled", "prefills", "retracted", "riders"),
     )
 
@@ -28,6 +29,7 @@ class ApartBatch(Batch):
         super().__init__(planned, 0)
         self.prefills: list[tuple[ApartSequence, int, int]] = []
         self.decoding = 0
+        self.decoded_before = -1
         self.beside: list[ApartSequence] = []
         self.riders: list[ApartSequence] = []
         self.prefilled: list[tuple[ApartSequence, int, int]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
@@ -54,7 +53,6 @@ class ApartConfig:
                           by more than so much (None: never)
     retract_by_priority   retraction takes the least urgent first, and only then the one with the fewest outputs
     retract_latest        retraction takes the last admitted first
-    returns_to            place in the queue of a sequence that gave up its memory
     queue_limit           most sequences that may wait; later arrivals are rejected (None: no limit)
     """
 
@@ -71,7 +69,6 @@ class ApartConfig:
     preempt_by: int | None = None
     retract_by_priority: bool = False
     retract_latest: bool = False
-    returns_to: Literal["end", "front"] = "end"
     queue_limit: int | None = None
 
     def __post_init__(self) -> None:

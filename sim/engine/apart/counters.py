@@ -122,6 +122,10 @@ class Totals:
     def __init__(self) -> None:
         self.holders = self.over = self.computed = self.until = self.known = self.admissions = self.entries = 0
 
+    def reset(self) -> None:
+        """No sequence has a row any more; admissions and entries are counted on."""
+        self.holders = self.over = self.computed = 0
+
 
 class Passes:
     """The passes planned so far (`sim.engine.apart.progress`).
@@ -136,6 +140,11 @@ class Passes:
     def __init__(self) -> None:
         self.planned = self.begun = self.extended = 0
         self.decode = self.decode_before = -1
+
+    def go_back(self, planned: int, decode: int) -> None:
+        """Nothing is planned but the first `planned` passes, the latest decode of them being `decode`."""
+        self.planned, self.begun, self.extended = planned, 0, 0
+        self.decode = self.decode_before = decode
 
     def plan(self, decodes: bool) -> int:
         """One more pass is planned; returns its number."""

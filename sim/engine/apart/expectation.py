@@ -1,12 +1,17 @@
-"""What a sequence is expected to produce still."""
+"""What sequences are expected to produce still, and whether the memory lasts if they end when expected."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 
 ROUNDING = 1e-9
 """More than what a sum of floats over a batch can be off by, relative to it."""
+
+RESERVE = 1
+"""Positions a running sequence that must stay free at each end."""
 
 
 def expected(state: ApartState, seq: ApartSequence) -> float:
@@ -45,3 +50,30 @@ def most_expected(state: ApartState) -> int:
     left = min(left, state.config.ratio.clip * len(members.running))
     ratio = 1.0 if totals.known else state.ratio.current
     return int(left * ratio * (1 + ROUNDING)) + 1
+
+
+class Ends:
+    """The expected ends of the sequences that run, are picked, or have asked for admission in one pass.
+
+    Each entry is (tokens it is expected to produce still, positions that are free once it has ended).
+    """
+
+    def __init__(self, entries: Iterable[tuple[float, int]]) -> None:
+        self.entries = sorted((entry for entry in entries if entry[0] > 0), key=lambda entry: entry[0])
+
+    def ask(self, left: float, held: int) -> None:
+        """Add a candidate, as SGLang does: before the first that ends no sooner, else before the last."""
+        if left <= 0:
+            return
+        later = (at for at, entry in enumerate(self.entries) if left <= entry[0])
+        self.entries.insert(next(later, max(len(self.entries) - 1, 0)), (left, held))
+
+    def memory_lasts(self, free: float) -> bool:
+        """Whether `free` positions are enough until each end, all that still run growing to it."""
+        running = len(self.entries)
+        for left, held in self.entries:
+            if free - left * running <= RESERVE * running:
+                return False
+            free += held
+            running -= 1
+        return True

@@ -119,6 +119,7 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
     """Count what a pass that has just been planned will have computed."""
     members, decoders = state.members, state.decoders
     state.totals.computed += batch.tokens
+    batch.decoded_before = state.passes.decode
     number = state.passes.plan(decodes=bool(batch.decoding))
     members.ending, members.riding = [], []
     some_due = False

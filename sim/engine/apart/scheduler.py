@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from array import array
 
+from mypy_extensions import mypyc_attr
+
 from sim.engine.apart import progress
 from sim.engine.apart.admission import plan_prefill
 from sim.engine.apart.batch import ApartBatch
@@ -27,6 +29,7 @@ from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ApartScheduler:
     """One engine that prefills and decodes in passes apart.
 
@@ -117,32 +120,35 @@ class ApartScheduler:
         state = self.state
         index = self.log.add(request)
         seq = self.sequence(request, index, leg)
-        self.complaint = self.unfit(seq) or self.refusal(seq, now)
+        self.complaint = self.unfit(seq) or ("" if leg.given else self.refusal(seq, now))
         if self.complaint:
             self.log.reject(now, index, self.complaint)
             self.unsettled = False
             return None
-        self.log.event(now, QUEUED, index, 0)
+        self.log.event(now, QUEUED, index, leg.redone)
         state.enqueue(seq, now)
         self.unsettled = not state.gate.full or self.config.preempt_by is not None
         return seq
 
     def longest(self) -> int:
-        """Positions, at most, of a prompt and its output without the last token."""
+        """Positions, at most, of a prompt and its output without the last token; under a rule, with it."""
         config = self.config
         memory = self.pool.pages * self.pool.page_size
-        return min(NO_LIMIT if config.max_model_len is None else config.max_model_len, memory) - 2
+        longest = min(NO_LIMIT if config.max_model_len is None else config.max_model_len, memory)
+        return longest if config.by_rule else longest - 2
 
     def longest_in_memory(self, prompt: int) -> int:
         """Most tokens that fit into the memory behind a prompt."""
         pool = self.pool
-        return pool.pages * pool.page_size - rounded(pool, prompt) - pool.page_size - 1
+        memory = pool.pages * pool.page_size
+        return memory - prompt if self.config.by_rule else memory - rounded(pool, prompt) - pool.page_size - 1
 
     def sequence(self, request: Request, index: int, leg: Leg = WHOLE) -> ApartSequence:
         """A request as this engine would serve it; it is not submitted."""
-        assert (leg.given, leg.ready, leg.hands_over) == (0, 0, False), "this engine serves requests whole"
+        assert (leg.ready, leg.hands_over) == (0, False), "this engine prefills and decodes"
         room = min(self.longest() - request.prompt, self.longest_in_memory(request.prompt))
-        return ApartSequence(request, index, max(1, min(request.max_output, room)), self.pool)
+        overrun = 0 if self.config.by_rule else 1
+        return ApartSequence(request, index, max(1, min(request.max_output, room)), self.pool, leg, overrun)
 
     def misfit(self, request: Request, leg: Leg = WHOLE) -> str:
         """Why a request could not run here even alone; empty if it could."""
@@ -152,9 +158,9 @@ class ApartScheduler:
         """Why a sequence could not run even alone; empty if it could."""
         prompt = seq.request.prompt
         room = self.longest_in_memory(prompt)
-        if prompt >= self.longest() - 4 or room < 1:
+        if prompt >= self.longest() - (0 if self.config.by_rule else 4) or room < 1:
             return "prompt leaves no room for an output"
-        if seq.fixed_length and not self.pool.remembers and room <= seq.limit:
+        if seq.fixed_length and not (self.pool.remembers or self.config.by_rule) and room <= seq.limit:
             return "needs more pages than exist"
         return ""
 
@@ -194,6 +200,11 @@ class ApartScheduler:
             state.depart(seq)
 
     # ------------------------------------------------------------------ for the driver
+
+    def reset(self, passes: int, step: int, decode: int) -> None:
+        """The engine has failed after `passes` passes: all but the queue is lost (`sim.engine.apart.shutdown`)."""
+        self.unsettled = False
+        self.state.reset(passes, step, decode)
 
     @property
     def busy(self) -> bool:

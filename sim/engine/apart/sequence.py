@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.request import Request
+from sim.request import WHOLE, Leg, Request
 from sim.sequence import HeldPages, Lookup, Sequence, Target
 
 
@@ -27,9 +27,11 @@ class ApartSequence(Sequence):
         *("limit", "place", "prefix", "since", "until"),
     )
 
-    def __init__(self, request: Request, index: int, limit: int, pool: Lookup) -> None:
-        target = Target(request, overrun=1, max_model_len=request.prompt + limit)
-        super().__init__(request, index, target=target, pages=HeldPages(pool))
+    def __init__(
+        self, request: Request, index: int, limit: int, pool: Lookup, leg: Leg = WHOLE, overrun: int = 1
+    ) -> None:
+        target = Target(request, leg, overrun, max_model_len=request.prompt + limit)
+        super().__init__(request, index, leg, target=target, pages=HeldPages(pool))
         self.limit = limit
         self.by_length = request.output >= limit
         self.fixed_length = request.patience.ignore_eos

@@ -34,7 +34,8 @@ class ApartState:
         self.admission = policy.admission
         self.pool = pool
         self.config = config
-        self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, pool.use)
+        use = pool.use if pool.remembers else None
+        self.log = EventLog(config.slots, pool.pages, pool.page_size, True, config.depth, use)
         self.ratio = NewTokenRatio(config.ratio)
         self.decoders = Decoders(pool.page_size)
         self.members = Members()
@@ -57,10 +58,10 @@ class ApartState:
     # ------------------------------------------------------------------ the queue
 
     def enqueue(self, seq: ApartSequence, now: Nanoseconds, returns: bool = False) -> None:
-        """A sequence enters the queue, or returns to it."""
+        """A sequence enters the queue, or returns to it: where to is a matter of the order."""
         seq.arrived = self.totals.entries
         self.totals.entries += 1
-        if returns and self.config.returns_to == "front":
+        if returns:
             self.order.push_back(seq, now, self.decoders.step)
         else:
             self.order.push(seq, now, self.decoders.step)
@@ -69,7 +70,7 @@ class ApartState:
 
     def enter(self, seq: ApartSequence, found: int) -> None:
         """Give a sequence a row; `found` positions are in the cache, and pinned."""
-        if self.pool.use is not None:
+        if self.pool.remembers:
             self.pool.use.look_up(seq.known, again=seq.entered >= 0)
         seq.enter(self.totals.admissions, self.passes.planned, found)
         self.totals.admissions += 1
@@ -134,7 +135,7 @@ class ApartState:
         """Log the end of a sequence: all its tokens (FINISHED), or all that its client waits for; or an abort."""
         complete = kind is FINISHED and not seq.target.cut_short
         seq.outcome = FINISHED if complete else CANCELLED if kind is FINISHED else kind
-        value = seq.target.goal + 1 - seq.request.prompt if complete else self.log.steps
+        value = seq.target.goal + 1 - seq.request.prompt - seq.target.leg.given if complete else self.log.steps
         self.log.end(now, seq.outcome, seq.index, value)
         self.leaving.departed.append(seq)
 
@@ -151,6 +152,21 @@ class ApartState:
         self.admission.left(seq)
         for listener in self.order.listeners:
             listener.left(seq, self.decoders.step)
+
+    def reset(self, passes: int, step: int, decode: int) -> None:
+        """Empty the engine but for its queue, once `passes` passes have ended; what is in its memory is lost.
+
+        step    how many of these passes decoded
+        decode  the latest of them, -1 if there is none
+        """
+        self.members = Members()
+        self.gate = Gate()
+        self.leaving.reset()
+        self.totals.reset()
+        self.passes.go_back(passes, decode)
+        self.decoders.go_back(step)
+        self.ratio.reset()
+        self.pool.lose_all()
 
     def check(self) -> None:
         """Check what holds once every request has ended: nothing is left over. Raises AssertionError."""

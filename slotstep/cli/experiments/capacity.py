@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from slotstep.cli.output import open_scenario, print_json, say, show
-from slotstep.cli.params import AsJson, Jobs, RequestsFile, ScenarioFile, Settings, Yes, listed, numbers, permitted
-
-if TYPE_CHECKING:
-    from slotstep.experiments.capacity.judge import Point
-    from slotstep.experiments.capacity.question import Variant
+from slotstep.cli.params import (
+    AsJson,
+    Jobs,
+    Kernel,
+    RequestsFile,
+    ScenarioFile,
+    Settings,
+    Yes,
+    listed,
+    numbers,
+    permitted,
+)
 
 
 class Find(StrEnum):
@@ -59,12 +65,14 @@ def capacity(
     jobs: Jobs = None,
     as_json: AsJson = False,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Find the capacity of a scenario within objectives, with its confidence and its bottleneck."""
     from reports import files
     from reports.figures.capacity import capacity_figure
     from reports.figures.png import write_png
     from reports.text.capacity import capacity_table
+    from slotstep.cli.progress import SearchProgress
     from slotstep.experiments.capacity import answer
     from slotstep.experiments.capacity.content import content_of
     from slotstep.experiments.capacity.objective import parse
@@ -89,7 +97,8 @@ def capacity(
     )
     if out:
         prepare(out)
-    answers, stretches = answer.find(question, print_point)
+    with SearchProgress("replicas" if find is Find.replicas else "req/s") as progress:
+        answers, stretches = answer.find(question, progress)
     content = content_of(question, answers, stretches)
     if out:
         files.write_json(out / "capacity.json", content)
@@ -99,10 +108,3 @@ def capacity(
         print_json(content)
     else:
         show(capacity_table(content))
-
-
-def print_point(variant: Variant, point: Point) -> None:
-    """Print the verdict at a point, on a terminal."""
-    if sys.stderr.isatty():
-        met = {True: "met", False: f"missed: {point.binding}", None: "not known"}[point.met]
-        say(f"{variant.policy}, {point.at:.4g}: {met} ({len(point.trials)} runs)")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slotstep.cli.params import Settings, Yes, permitted
+from slotstep.cli.params import Kernel, Settings, Yes, permitted
 
 if TYPE_CHECKING:
     from slotstep.experiments.checks import Baseline
@@ -25,6 +25,7 @@ def check(
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here too.")] = None,
     github: Annotated[bool, typer.Option("--github", help="Mark differences in a GitHub workflow's run.")] = False,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Run the scenarios of a baseline and compare their metrics with the recorded ones.
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from slotstep.cli.output import say
-from slotstep.cli.params import Jobs
+from slotstep.cli.params import Jobs, Kernel
 
 
 def study(
@@ -22,6 +22,7 @@ def study(
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the tables here, and go on with what is there.")
     ] = None,
     jobs: Jobs = None,
+    kernel: Kernel = None,
 ) -> None:
     """Run a study: its sweeps, its findings, and a figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from slotstep.cli.params import Jobs, Yes
+from slotstep.cli.params import Jobs, Kernel, Yes
 
 
 def sweep(
@@ -20,6 +20,7 @@ def sweep(
     jobs: Jobs = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what is there as failed.")] = False,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Run every point of a grid that is not in DIR yet; each row is written when its run ends."""
     from slotstep.cli.output import say

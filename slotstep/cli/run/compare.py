@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slotstep.cli.output import open_scenario, print_json, say, show
-from slotstep.cli.params import AsJson, OutFolder, RequestsFile, ScenarioFile, Settings, Yes, permitted
+from slotstep.cli.params import AsJson, Kernel, OutFolder, RequestsFile, ScenarioFile, Settings, Yes, permitted
 from slotstep.cli.run.simulating import simulate
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def compare(
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Seeds at once; as many as there are cores.")] = None,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Simulate several policies, or several engines, on the same requests and compare them."""
     from slotstep.runs.resolution import with_policy

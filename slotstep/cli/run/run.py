@@ -11,6 +11,7 @@ from slotstep.cli.output import open_scenario, print_json, say, show
 from slotstep.cli.params import (
     AsJson,
     Jobs,
+    Kernel,
     OutFolder,
     PolicyName,
     RequestsFile,
@@ -46,6 +47,7 @@ def run(
     ] = None,
     jobs: Jobs = None,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
     loaded = open_scenario(scenario, permitted(settings, yes), trace, policy)

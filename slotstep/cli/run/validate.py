@@ -12,6 +12,7 @@ from slotstep.cli.params import (
     Attention,
     Device,
     EngineDType,
+    Kernel,
     MemoryFraction,
     Prompts,
     Settings,
@@ -66,6 +67,7 @@ def validate(
     ] = None,
     as_json: AsJson = False,
     yes: Yes = False,
+    kernel: Kernel = None,
 ) -> None:
     """Compare a prediction with measured runs, with measured statistics, or with a replay on this machine.
 

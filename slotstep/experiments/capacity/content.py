@@ -10,9 +10,10 @@ from typing import Any
 from reports.statistics.intervals import Estimate
 from reports.text.capacity import sentences
 from slotstep.experiments.capacity.answer import Answer
-from slotstep.experiments.capacity.judge import Judged, Point
+from slotstep.experiments.capacity.judge import GIVEN_UP, Judged, Point
 from slotstep.experiments.capacity.question import Question
 from slotstep.experiments.capacity.spread import SURE, Spread
+from slotstep.runs.policy import predictor
 
 LEDGER = "slot_seconds"
 
@@ -27,6 +28,7 @@ def content_of(question: Question, answers: Sequence[Answer], stretches: str | N
         "held_back": question.scenario.holds_back,
         "confidence": question.confidence,
         "seeds": question.seeds,
+        "given_up": GIVEN_UP,
         "tolerance": question.tolerance,
         "resampled": stretches,
         "price": question.price,
@@ -48,6 +50,7 @@ def of_answer(question: Question, answer: Answer) -> dict[str, Any]:
     variant = answer.variant
     return {
         "policy": variant.policy,
+        "predictor": predictor(variant.scenario),
         "profile": variant.profile and variant.profile.name,
         "profile_sha256": variant.profile and variant.profile.sha256,
         "device": variant.device,

@@ -12,9 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy import stats
+
 from reports.statistics.intervals import Estimate, mean
 from slotstep.experiments.capacity.objective import Objective
 from slotstep.experiments.capacity.trial import Trial
+
+FEWEST = 2
+"""Runs without which whether the queue grows is not decided."""
+GIVEN_UP = 0.05
+"""A point has no further runs once it would be met in the end with at most this probability, by its runs so far."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,35 @@ class Judged:
         assert judged is not None
         return judged.high / allowed if allowed else (math.inf if judged.high > 0 else 0.0)
 
+    def prospect(self, stages: Sequence[int], confidence: float) -> float:
+        """The probability that it is met after one of the `stages`, numbers of runs, by its mean m and deviation s.
+
+        After n runs it is met if their mean is at most limit - t s / sqrt(n). For runs 1 to k being known, the mean
+        of the others is predicted by Student's t with k - 1 degrees of freedom around m, with the deviation
+        s sqrt(1 / k + 1 / (n - k)) (Hahn and Meeker 1991, Statistical Intervals, 4.7). It is 0 once the sum of the
+        runs is above n limits: shares and latencies are at least 0, and an upper bound is not below its mean.
+        """
+        judged, limit = (
+            (self.value, self.objective.limit) if self.late is None else (self.late, self.objective.allowed)
+        )
+        assert judged is not None
+        assert limit is not None
+        runs, middle = judged.n, judged.value
+        if self.met is False or runs * middle > max(stages) * limit:
+            return 0.0
+        if self.met or runs < FEWEST:
+            return 1.0
+        root = math.sqrt(runs)
+        deviation = (judged.high - middle) / float(stats.t.ppf(confidence, runs - 1)) * root
+        chances = [0.0]
+        for total in stages:
+            if total > runs:
+                reach = float(stats.t.ppf(confidence, total - 1)) * deviation / math.sqrt(total)
+                needed = (total * (limit - reach) - runs * middle) / (total - runs)
+                spread = deviation * math.sqrt(1 / runs + 1 / (total - runs))
+                chances.append(float(stats.t.cdf((needed - middle) / spread, runs - 1)) if needed >= 0 else 0.0)
+        return max(chances)
+
 
 @dataclass(frozen=True)
 class Point:
@@ -53,6 +89,8 @@ class Point:
     @property
     def stable(self) -> bool | None:
         """Whether the queue does not grow; None while undecided."""
+        if len(self.trials) < FEWEST and not self.last:
+            return None
         if self.unstable in (0, len(self.trials)):
             return not self.unstable
         return 2 * self.unstable < len(self.trials) if self.last else None
@@ -70,6 +108,10 @@ class Point:
             return "a queue that grows"
         beyond = [each for each in self.judged if not each.met]
         return max(beyond, key=lambda each: each.strain).objective.text if beyond else None
+
+    def prospect(self, stages: Sequence[int], confidence: float) -> float:
+        """The probability that every objective will be met after one of the `stages`, by the runs so far."""
+        return min((each.prospect(stages, confidence) for each in self.judged), default=1.0)
 
     @property
     def waited(self) -> dict[str, float]:
@@ -92,10 +134,8 @@ def number(summary: Mapping[str, Any], path: Sequence[str]) -> float:
     return float(here)
 
 
-def judge(
-    at: float, trials: Sequence[Trial], objectives: Sequence[Objective], confidence: float, last: bool = True
-) -> Point:
-    """The verdict of the runs at one point, each objective at this confidence."""
+def judge(at: float, trials: Sequence[Trial], objectives: Sequence[Objective], confidence: float, most: int) -> Point:
+    """The verdict of the runs at one point, of at most `most`, each objective at this confidence."""
     judged = []
     for place, objective in enumerate(objectives):
         measured = [trial.measured[place] for trial in trials]
@@ -105,7 +145,7 @@ def judge(
         assert compared is not None
         assert limit is not None
         judged.append(Judged(objective, late, value, verdict(compared, limit)))
-    return Point(at, tuple(trials), tuple(judged), last)
+    return Point(at, tuple(trials), tuple(judged), len(trials) == most)
 
 
 def estimate(values: Sequence[float | None], confidence: float) -> Estimate | None:

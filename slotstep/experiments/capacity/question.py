@@ -57,6 +57,13 @@ class Variant:
     budget: int | None
 
     @property
+    def label(self) -> str:
+        """The policy, and the profile, slots and token budget where all replicas have the same."""
+        named = (None if self.profile is None else self.profile.name, self.slots and f"{self.slots} slots")
+        budget = self.budget and f"budget {self.budget}"
+        return ", ".join(str(part) for part in (self.policy, *named, budget) if part)
+
+    @property
     def device(self) -> str | None:
         """The GPU of the profile."""
         return None if self.profile is None else str(self.profile.content["device"])

@@ -13,7 +13,8 @@ SURE = 0.95
 class SlowEnd:
     """The answer if steps last as long as 95% of costs made like this one do at most.
 
-    at               the largest rate, or the fewest replicas; None if no value meets the objectives
+    at               the largest rate, or the fewest replicas; None if no value meets the objectives, or no rate above
+                     a tenth of the answer
     decode, prompts  factors of steps of decodes alone, and of steps with prompts
     source           what the interval comes from
     unknown          why the cost has no interval; all else is None then

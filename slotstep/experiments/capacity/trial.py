@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.accounting.client_view import injected_requests
+from sim.accounting.accounts import Accounts
 from sim.accounting.latencies import Floats, pooled_gaps
+from sim.accounting.metrics import METRICS
 from sim.accounting.objectives import counted
-from sim.accounting.requests import RequestRecords
 from sim.cost.forms import StepCost
-from sim.log.events import Reason
+from sim.log.events import EventLog, Reason
+from slotstep.experiments.capacity import draws
 from slotstep.experiments.capacity.objective import Objective
-from slotstep.experiments.sweeps.work import read_once
 from slotstep.runs.loading import parse
 from slotstep.runs.result import Result
 from slotstep.runs.simulation import run
-from slotstep.runs.workload import load
+from traces.transforms import operations
+
+if TYPE_CHECKING:
+    from slotstep.scenario.schema import Scenario
 
 WAITED_FOR = {
     Reason.NO_DEMAND: "slots",
@@ -61,43 +64,50 @@ class Trial:
     waited: Mapping[str, float]
 
 
-KEPT = (
-    "occupancy",
-    "makespan_s",
-    "slot_steps",
-    "slot_seconds",
-    "requests",
-    "rates",
-    "pages",
-    "preemptions",
-    "profile",
-)
+KEPT = ("occupancy", "slot_seconds", "requests", "rates", "preemptions")
+"""The metrics of a run that the answer reports."""
 
 
 def attempt(
-    settings: Mapping[str, Any], seed: int, objectives: Sequence[Objective], price: StepCost | None = None
+    settings: Mapping[str, Any],
+    seed: int,
+    objectives: Sequence[Objective],
+    price: StepCost | None = None,
+    rate: float | None = None,
+    search: str = "",
+    watch: Callable[[Scenario, Sequence[Objective], int], Callable[[Sequence[EventLog]], None]] | None = None,
 ) -> Trial:
-    """Run a resolved scenario with this seed; `price` replaces its step cost."""
+    """Run a resolved scenario with this seed.
+
+    price   step cost in place of the scenario's
+    rate    mean rate to which the arrivals are stretched, requests a second; None: they stay
+    search  name of the search; all its runs of a seed share their draws
+    watch   makes what looks at the logs during the run, from the scenario, the objectives and the number of requests
+    """
     scenario = parse({**settings, "seed": seed})
-    workload = load(scenario, read_once)
-    result = run(scenario, workload=workload, price=price)
+    workload = draws.of(scenario, settings["workload"], search)
+    if rate is not None:
+        workload = replace(workload, requests=operations.rate(workload.requests, rate))
+    looks = watch and watch(scenario, objectives, len(workload.requests))
+    result = run(scenario, workload=workload, price=price, watch=looks)
+    wanted = result.scenario.objectives
+    accounts = Accounts(result.logs, wanted.limits or None, result.service_log, wanted.since)
     return Trial(
         seed,
         sum(1 if profile is None else int(profile.content["tensor_parallel"]) for profile in result.profiles),
-        tuple(measure(result, objective) for objective in objectives),
+        tuple(measure(result, accounts, objective) for objective in objectives),
         result.queue_grows,
-        {name: result.summary[name] for name in KEPT},
+        {name: METRICS.find(name).of(accounts) for name in KEPT},
         waited(result),
     )
 
 
-def measure(result: Result, objective: Objective) -> Measured:
+def measure(result: Result, accounts: Accounts, objective: Objective) -> Measured:
     """One objective in a run; a request that should have the latency and never got it is late."""
     if objective.latency is None:
-        return Measured(1 - float(result.summary["attainment"] or 0), None)
+        return Measured(1 - float(METRICS.find("attainment").of(accounts) or 0), None)
     if objective.latency == "itl_s":
-        fleet = [RequestRecords(log) for log in result.logs]
-        values, weights = pooled_gaps(injected_requests(fleet, result.service_log))
+        values, weights = pooled_gaps(accounts.injected)
     else:
         latency = counted(objective.latency, result.scenario.objectives.since)
         values = result.requests[latency].to_numpy(float, copy=True)

@@ -6,6 +6,7 @@ this process only: workers share no file system except for traces.
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import Any
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from sim import kernel
 from traces.errors import BadInput
 
 Call = tuple[Any, ...]
@@ -38,7 +40,18 @@ def compute(
         raise BadInput(f"--address {address}: local processes have none; expected --backend dask or ray")
     if backend != "local" and address is None:
         raise BadInput(f"--backend {backend}: expected --address of its scheduler beside it")
-    yield from BACKENDS[backend](function, calls, address, jobs)
+    packed = ((kernel.chosen(), pickle.dumps((function, call))) for call in calls)
+    yield from BACKENDS[backend](on_kernel, packed, address, jobs)
+
+
+def on_kernel(choice: str, packed: bytes) -> Any:
+    """Call a pickled function in a worker: on the kernel chosen here, before its modules are imported there.
+
+    Raises KernelError for `compiled` where the worker has none.
+    """
+    kernel.choose(choice)
+    function, call = pickle.loads(packed)
+    return function(*call)
 
 
 def parallel(function: Callable[..., Any], calls: Iterable[Call]) -> Iterator[Any]:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slotstep.scenario.fields import UnknownKeyError
-from slotstep.scenario.presets import sglang, trtllm, vllm
+from slotstep.scenario.presets import sglang, slora, trtllm, vllm, vllm_v0
 from slotstep.scenario.presets.preset import Preset
 
-PRESETS: dict[str, Preset] = {each.PRESET.name: each.PRESET for each in (vllm, sglang, trtllm)}
+PRESETS: dict[str, Preset] = {each.PRESET.name: each.PRESET for each in (vllm, sglang, trtllm, vllm_v0, slora)}
 
 
 def chosen(engine: Mapping[str, Any]) -> Preset | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from slotstep.scenario.apart import Apart
 from slotstep.scenario.fields import whole
 
 
@@ -31,7 +32,10 @@ class Settings(Protocol):
     def admission(self) -> object: ...
 
     @property
-    def apart(self) -> object: ...
+    def prefix_cache(self) -> bool: ...
+
+    @property
+    def apart(self) -> Apart | None: ...
 
     @property
     def device(self) -> str | None: ...

@@ -2,7 +2,11 @@
 
 A step mixes prompts and decodes within `max_num_tokens`. GUARANTEED_NO_EVICT, the default, admits a request when the
 memory for its prompt and its whole limit is free; MAX_UTILIZATION when it is free for the prompt, and pauses the last
-admitted when it runs short. Its block reuse is only modelled with MAX_UTILIZATION.
+admitted when it runs short. Blocks are found again by their content; GUARANTEED_NO_EVICT does not count on that at an
+admission. Waiting for larger batches is only modelled with GUARANTEED_NO_EVICT and without chunked prefill.
+
+Sources: its LLM API reference, and github.com/NVIDIA/TensorRT-LLM, `tensorrt_llm/_torch/pyexecutor/py_executor.py`
+(`_waiting_requests`) and `cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp` (`getRemainingBlocksToCompletion`).
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ ALIASES = {
     "enable_block_reuse": "prefix_cache",
     "disable_overlap_scheduler": "async_scheduling",
     "capacity_scheduler_policy": "admission",
+    "batch_wait_timeout_iters": "batch_wait_steps",
+    "batch_wait_max_tokens_ratio": "batch_wait_ratio",
 }
 """TensorRT-LLM's names of our keys: of its LlmArgs, KvCacheConfig and SchedulerConfig."""
 
@@ -48,6 +54,9 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
             found["async_scheduling"] = not truth(given["disable_overlap_scheduler"])
         except ValueError as error:
             raise ValueError(f"disable_overlap_scheduler: {error}") from None
+    for name in ("batch_wait_timeout_iters", "batch_wait_max_tokens_ratio"):
+        if given.get(name) == 0:
+            found[ALIASES[name]] = None
     if "capacity_scheduler_policy" in given:
         chosen = given["capacity_scheduler_policy"]
         if chosen not in POLICIES:
@@ -58,7 +67,6 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of its LLM API, beside the settings given under our keys."""
-    admission = engine.get("admission", "reserve")
     return {
         "version": VERSION,
         "slots": 2048,
@@ -66,8 +74,8 @@ def defaults(engine: Mapping[str, Any]) -> dict[str, Any]:
         "page_size": PAGE,
         "chunked": False,
         "async_scheduling": True,
-        "admission": admission,
-        "prefix_cache": admission == "optimistic",
+        "admission": "reserve",
+        "prefix_cache": True,
     }
 
 

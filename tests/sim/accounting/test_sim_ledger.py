@@ -1,18 +1,34 @@
 """The ledger: one story for each row of empty slots, and the same rows in time."""
 
+from array import array
+
 import pytest
 from sim_stories import Script, booked, engine, job, jobs, run
 
 from policies.fcfs import FirstComeFirstServed
 from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
-from sim.accounting.ledger import fleet_pages, peak_pages
+from sim.accounting.ledger import (
+    ROWS,
+    Pages,
+    begins,
+    cached_at_rest,
+    fleet_pages,
+    makespan,
+    pages,
+    peak_pages,
+    slot_rows,
+    waiting_by_step,
+)
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
-from sim.accounting.work.wasted import decoding, stretches
+from sim.accounting.work.plan_times import planned_by_step
+from sim.accounting.work.wasted import decoding, stretches, wasted_stretches
 from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
+from sim.log.cache_use import CacheUse
+from sim.log.events import RUN, EventLog, Kind, Reason
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Patience, Request
@@ -126,6 +142,15 @@ def test_an_engine_without_a_step_has_its_warm_pages_cached():
     assert sum(positions.values()) == pytest.approx(320)
 
 
+def test_pages_cached_at_rest_are_counted_from_one_change_to_the_next():
+    # An engine that never runs a step: 1 page is warm until 10, 2 are cached until 30, 5 until 40.
+    log = EventLog(slots=1, pages=9, page_size=1, on_demand=True, cache=CacheUse())
+    log.cache.warm_pages = 1
+    log.rest(10, 2)
+    log.rest(30, 5)
+    assert cached_at_rest(RequestRecords(log), 0, 40) == 10 * 1 + 20 * 2 + 10 * 5
+
+
 def test_a_stint_is_cut_where_the_decoders_stand_still():
     # In steps 2, 3, 5 and 9 no decoder computes: of 1 to before 7, steps 1, 4 and 6 are left.
     still = [2, 3, 5, 9]
@@ -180,6 +205,25 @@ def test_steps_beyond_the_tokens_a_client_waits_for_are_held():
     assert list(stretches(unlimited, [[0, 0, 3]], worked, over=True))[-1] == ("decode", 2, 3)
 
 
+def test_the_positions_of_a_run_that_goes_on_are_those_of_each_step():
+    # Four of 5 pages of 2 are reserved. Four steps: 2, 4, 6, 8 positions are live, in 2, 2, 4, 4 pages.
+    records = RequestRecords(run(jobs(a=4, b=4), engine(slots=2, pages=5, page_size=2, admission=Reserve())))
+    assert len(records.log.run_table()["steps"]) == 2
+    positions = {"live": 20 / 4, "tail": 4 / 4, "reserved": 8 / 4, "cached": 0.0, "free": 2.0}
+    assert pages(records, 0, 4) == Pages(5, 4.0, 4, positions)
+    # Of 8 ns the engine rests for 4, and holds no page.
+    halves = {kind: mean / 2 for kind, mean in positions.items()} | {"free": (2 + 10) / 2}
+    assert pages(records, 0, 8) == Pages(5, 2.0, 4, halves)
+    # The same engine twice.
+    both = {kind: 2 * mean for kind, mean in positions.items()}
+    assert fleet_pages([records, records], 0, 4) == Pages(10, 8.0, 8, both)
+
+
+def test_an_engine_that_never_ran_has_free_pages_only():
+    free = {"live": 0.0, "tail": 0.0, "reserved": 0.0, "cached": 0.0, "free": 10.0}
+    assert pages(RequestRecords(run([], engine(slots=1, pages=5, page_size=2))), 0, 0) == Pages(5, 0.0, 0, free)
+
+
 def test_the_pages_of_all_replicas_at_their_fullest():
     # Pages of 1. On the first, 4 pages from 0 to 10; on the second, 3 from 10 to 20, then 6 until 30: 6 at once, as
     # those of the first are free when the others are taken. With 5 from 5 on instead, 9.
@@ -192,3 +236,178 @@ def test_the_pages_of_all_replicas_at_their_fullest():
     assert peak_pages([replica([4], 0), replica([5], 10)]) == 5
     assert fleet_pages([replica([4], 0), replica([5], 5)], 0, 15).peak_used == 9
     assert fleet_pages([replica([4], 0)], 0, 10).peak_used == 4
+
+
+def test_a_run_lasts_from_the_first_queue_entry_to_the_last_end():
+    # a comes at 5 and has 3 steps of 10. The second engine is empty; on the third b comes at 2, and ends at 12.
+    def records(*requests):
+        return RequestRecords(run(requests, engine(slots=1), Unit(10)))
+
+    fleet = [records(job("a", 3, arrival=5)), records(), records(job("b", 1, arrival=2))]
+    assert (begins(fleet), makespan(fleet)) == (2, 33)
+    assert (begins(fleet[:1]), makespan(fleet[:1])) == (5, 30)
+    assert (begins(fleet[1:2]), makespan(fleet[1:2])) == (0, 0)
+
+
+def test_the_fullest_instant_is_exact_where_floats_skip_a_nanosecond():
+    # 5 pages for the ns from 2^53 on, then 4 on another replica for the next one: as floats both are one instant.
+    def replica(pages, arrival):
+        scheduler = engine(slots=1, page_size=1)
+        return RequestRecords(run([job("a", 1, prompt=pages, arrival=arrival)], scheduler))
+
+    assert peak_pages([replica(5, 2**53), replica(4, 2**53 + 1)]) == 5
+
+
+def test_time_in_which_an_engine_was_down_is_a_row_of_its_own():
+    # Of 40 ns of two slots three steps take 10 each, and for 4 ns the engine was down.
+    records = RequestRecords(run(jobs(a=3), engine(slots=2), Unit(10)))
+    steps, time = slot_rows(records, 40, down=4)
+    assert kept(steps) == {"bought": 6, "decode": 2, "prefill": 1, "no_demand": 3}
+    assert kept(time) == {"bought": 80, "decode": 20, "prefill": 10, "no_demand": 30, "idle": 12, "down": 8}
+    assert list(slot_rows(records, 40)[1]) == ["bought", *ROWS, "idle"]
+    assert slot_rows(records, 40)[1]["idle"] == 20
+
+
+def kept(rows):
+    """The rows that are not zero."""
+    return {row: count for row, count in rows.items() if count}
+
+
+def test_an_empty_slot_and_one_that_gets_nothing_are_in_one_row_where_the_budget_is_the_reason():
+    # Two steps of 3 slots: one decodes, one gets nothing, and one is empty although one waits.
+    log = EventLog(slots=3, pages=9, page_size=1, on_demand=True)
+    log.event(0, Kind.QUEUED, log.add(job("a", 9)))
+    row = {"steps": 2, "decode": 1, "no_budget": 1, "waiting": 1, "reason": Reason.NO_BUDGET}
+    log.run(tuple((dict.fromkeys(RUN, 0) | row).values()), array("q", [10, 20]), array("q", [0] * 2))
+    steps, time = slot_rows(RequestRecords(log), 30)
+    assert kept(steps) == {"bought": 6, "decode": 2, "no_budget": 4}
+    assert kept(time) == {"bought": 90, "decode": 30, "no_budget": 60}
+
+
+def test_the_rows_of_one_that_is_cancelled_move_to_wasted():
+    # Steps of 2, 3, 5 and 7 ns. a leaves after two of them, in which it computed its prompt and a token.
+    requests = [Request("a", 0, 1, 9, patience=Patience(cancel_after=5)), job("b", 4)]
+    records = RequestRecords(run(requests, engine(slots=2), Script(2, 3, 5, 7), macro=False))
+    steps, time = slot_rows(records, 17)
+    assert kept(steps) == {"bought": 8, "decode": 3, "prefill": 1, "wasted": 2, "no_demand": 2}
+    assert kept(time) == {"bought": 34, "decode": 15, "prefill": 2, "wasted": 5, "no_demand": 12}
+    # If b's work is the wasted one instead, a's stands.
+    steps, time = slot_rows(records, 17, ~records.wasted)
+    assert kept(steps) == {"bought": 8, "decode": 1, "prefill": 1, "wasted": 4, "no_demand": 2}
+    assert kept(time) == {"bought": 34, "decode": 3, "prefill": 2, "wasted": 17, "no_demand": 12}
+
+
+def three_steps(depth):
+    """The log of 3 steps of 10 ns, planned at 0 when two wait. One comes at 10 and one at 15, one leaves at 20."""
+    log = EventLog(slots=1, pages=9, page_size=1, on_demand=True, depth=depth)
+    for time, kind in (
+        (0, Kind.QUEUED),
+        (0, Kind.ADMITTED),
+        (10, Kind.QUEUED),
+        (15, Kind.QUEUED),
+        (20, Kind.DEQUEUED),
+    ):
+        log.event(time, kind, 0)
+    row = dict.fromkeys(RUN, 0) | {"steps": 3, "waiting": 2}
+    log.run(tuple(row.values()), array("q", [10] * 3), array("q", [0] * 3))
+    return RequestRecords(log)
+
+
+def test_how_many_wait_when_each_step_is_planned():
+    # With its start; or, with two steps in flight, with that of the step before, but not before its batch.
+    assert planned_by_step(three_steps(1)).tolist() == [0, 10, 20]
+    assert waiting_by_step(three_steps(1)).tolist() == [2, 3, 3]
+    assert planned_by_step(three_steps(2)).tolist() == [0, 0, 10]
+    assert waiting_by_step(three_steps(2)).tolist() == [2, 2, 3]
+    assert waiting_by_step(three_steps(1)).dtype == "int64"
+
+
+def test_a_step_is_not_planned_before_its_batch():
+    log = EventLog(slots=1, pages=9, page_size=1, on_demand=True, depth=2)
+    for planned in (0, 7):
+        row = dict.fromkeys(RUN, 0) | {"planned": planned, "start": planned, "steps": 1}
+        log.run(tuple(row.values()), array("q", [5]), array("q", [0]))
+    assert planned_by_step(RequestRecords(log)).tolist() == [0, 7]
+
+
+def worked(request, stays, stints=(), chunks=(), queued=0, preempted=(), released=True, verified=()):
+    """The log of a request that its client cancelled, in steps of 10 ns.
+
+    stays, stints  (first, end) in its slot, and decoding
+    chunks         (step, start, tokens), and `verified` likewise
+    preempted      (time, positions thrown away)
+    """
+    log = EventLog(slots=1, pages=99, page_size=1, on_demand=True)
+    log.event(0, Kind.QUEUED, log.add(request), queued)
+    for step in range(max(end for _, end in stays)):
+        for at, start, tokens in chunks:
+            if at == step:
+                log.chunk(0, start, tokens)
+        for at, start, tokens in verified:
+            if at == step:
+                log.ran.verify(0, start, tokens, 1)
+        row = dict.fromkeys(RUN, 0) | {"planned": 10 * step, "start": 10 * step, "steps": 1}
+        log.run(tuple(row.values()), array("q", [10]), array("q", [0]))
+    for time, positions in preempted:
+        log.event(time, Kind.PREEMPTED, 0, positions)
+    for first, end in stays:
+        log.stay(0, first, end)
+    for first, end in stints:
+        log.stint(0, first, end)
+    log.end(990, Kind.CANCELLED, 0)
+    if released:
+        log.event(990, Kind.RELEASED, 0, 1)
+    return RequestRecords(log)
+
+
+def test_what_is_wasted_was_booked_before_as_it_was_computed():
+    # A prompt of 5 and two tokens; preempted with 7 positions, it computes 5 of them again, then 2, then the eighth.
+    # Preempted with these, it computes 3 of them again.
+    records = worked(
+        Request("a", 0, 5, 9),
+        [(0, 3), (4, 7), (8, 10)],
+        [(1, 3)],
+        [(0, 0, 5), (4, 0, 5), (5, 5, 2), (6, 7, 1), (8, 0, 3)],
+        preempted=[(30, 7), (70, 8)],
+    )
+    assert list(wasted_stretches(records, records.wasted)) == [
+        ("prefill", 0, 1),
+        ("decode", 1, 3),
+        ("recomputed", 4, 5),
+        ("recomputed", 5, 6),
+        ("decode", 6, 7),
+        ("recomputed", 8, 9),
+        ("held", 9, 10),
+    ]
+    assert list(wasted_stretches(records, ~records.wasted)) == []
+
+
+def test_one_that_left_its_slot_only_by_preemption_was_never_held():
+    records = worked(Request("a", 0, 5, 9), [(0, 3)], chunks=[(0, 0, 5)], preempted=[(30, 5)], released=False)
+    assert list(wasted_stretches(records, records.wasted)) == [("prefill", 0, 1), ("no_budget", 1, 3)]
+
+
+def test_the_queue_entry_says_what_another_engine_lost():
+    records = worked(Request("a", 0, 5, 9), [(0, 2)], chunks=[(0, 0, 3), (1, 3, 2)], queued=3)
+    assert list(wasted_stretches(records, records.wasted)) == [("recomputed", 0, 1), ("prefill", 1, 2)]
+
+
+def test_a_verification_of_drafts_decodes():
+    records = worked(Request("a", 0, 5, 9), [(0, 2)], chunks=[(0, 0, 5)], verified=[(1, 5, 3)])
+    assert list(wasted_stretches(records, records.wasted)) == [("prefill", 0, 1), ("decode", 1, 2)]
+
+
+def test_nothing_was_booked_for_one_that_never_ran():
+    waits = Request("b", 0, 1, 5, patience=Patience(cancel_after=3))
+    records = RequestRecords(run([job("a", 9), waits], engine(slots=1)))
+    assert records.wasted.tolist() == [False, True]
+    assert list(wasted_stretches(records, records.wasted)) == []
+
+
+def test_the_step_after_a_stay_is_not_of_it():
+    worked = [(0, 1, 0), (3, 4, 0)]
+    assert list(stretches(Request("a", 0, 5, 6), [[0, 0, 3], [0, 3, 4]], worked, over=True)) == [
+        ("prefill", 0, 1),
+        ("no_budget", 1, 3),
+        ("prefill", 3, 4),
+    ]

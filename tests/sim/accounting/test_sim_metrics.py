@@ -1,5 +1,7 @@
 """What a run is judged by: three requests worked out by hand, percentiles, objectives, frames."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from sim_stories import Script, engine, job, jobs, run, static_engine
 
 from sim.accounting.frames import requests_frame, slots_frame, steps_frame
-from sim.accounting.latencies import describe
+from sim.accounting.latencies import describe, stable_order
 from sim.accounting.metrics import summary
 from sim.request import SECOND, Patience, Request
 
@@ -225,3 +227,9 @@ def test_who_has_no_latency_because_of_its_end_is_censored_and_who_cannot_have_o
     assert (found["tpot_s"]["n"], found["tpot_s"]["censored_share"]) == (0, 0.75)
     assert found["itl_s"]["censored_share"] == 0.75
     assert found["tenants"]["default"]["e2e_s"]["censored_share"] == 0.75
+
+
+@given(st.lists(st.sampled_from([0.0, -0.0, 1.5, 2.25, 1e300, inf, 7.0]) | st.floats(allow_nan=False)))
+def test_a_stable_order_keeps_ties_in_their_order(values):
+    values = np.array(values, np.float64)
+    assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()

@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from sim_stories import PLENTY, engine, happenings, job, run, times
+from sim_stories import PLENTY, chunks, engine, happenings, job, run, times
 
 from policies import victims
 from policies.priority import PriorityOrder
@@ -20,7 +20,7 @@ from sim.engine.scheduler import Scheduler
 from sim.log.events import ADMITTED, PREEMPTED
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
-from sim.policy.base import Optimistic, Policy, Reserve
+from sim.policy.base import LeastUrgent, Optimistic, Policy, Reserve
 from sim.policy.peak import Peak
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import Ratio
@@ -128,6 +128,91 @@ def test_who_runs_and_becomes_overdue_may_leave_its_place_as_the_victim_to_anoth
     log = run(requests, engine(2, pages=350, page_size=1, order=order), macro=macro)
     entered, driven_out = entry_of_c(log)
     assert (entered, driven_out[0]) == (141, (141, "b"))
+
+
+def test_two_may_take_two_slots_in_one_plan():
+    four = [
+        urgent("a", 9, 1, 1),
+        urgent("b", 9, 1, 2),
+        urgent("c", 1, 1, 0, arrival=1),
+        urgent("d", 1, 1, 0, arrival=1),
+    ]
+    log = by_priority(four, victim=LeastUrgent())
+    assert [(event.time, event.who) for event in happenings(log, "preempted")] == [(1, "b"), (1, "a")]
+    assert [times(log, "admitted")[name] for name in "cd"] == [1, 1]
+
+
+def test_pages_that_only_the_step_of_who_leaves_would_fill_are_not_found():
+    # Pages of 2, 4 tokens a step. In step 1 v would compute its positions 4 to 7, which h has too. h takes its slot,
+    # and finds the two pages that v computed in step 0.
+    tokens = tuple(range(12))
+    requests = [Request("v", 0, 10, 1, tokens=tokens[:10], priority=1), Request("h", 1, 12, 1, tokens=tokens)]
+    policy = Policy(PriorityOrder(), Optimistic())
+    scheduler = Scheduler(policy, PrefixPool(99, 2), EngineConfig(slots=1, token_budget=4, preempt_for_slot=True))
+    log = run(requests, scheduler)
+    assert entry_of(log, "h") == [(1, 4)]
+    assert chunks(log)[:2] == [(0, "v", 0, 4), (1, "h", 4, 4)]
+
+
+def test_pages_that_who_leaves_had_filled_before_stay_in_the_cache():
+    # Pages of 4. v computes 4 positions alone, and would compute 2 more in step 1, which fill no page.
+    tokens = tuple(range(12))
+    requests = [Request("v", 0, 10, 1, tokens=tokens[:10], priority=1), Request("h", 1, 12, 1, tokens=tokens)]
+    policy = Policy(PriorityOrder(), Optimistic())
+    settings = {"slots": 1, "token_budget": 4, "chunk_limit": 2, "preempt_for_slot": True}
+    log = run(requests, Scheduler(policy, PrefixPool(99, 4), EngineConfig(**settings)))
+    assert entry_of(log, "h") == [(1, 4)]
+
+
+def test_who_computes_what_a_newcomer_counts_on_stays_for_that_step():
+    # Pages of 2, and 4 tokens a sequence while there are several. In step 1 v computes positions 12 to 15, and n, who
+    # gets the free slot, finds them. h could have v's slot, but not in this step: it gets it in step 2.
+    tokens = tuple(range(40))
+    requests = [
+        Request("v", 0, 40, 1, tokens=tokens, priority=2),
+        Request("n", 1, 20, 9, tokens=tokens[:20]),
+        urgent("h", 1, 1, 1, arrival=1),
+    ]
+    policy = Policy(PriorityOrder(), Optimistic(), LeastUrgent())
+    settings = {"slots": 2, "token_budget": 12, "chunk_limit": 4, "preempt_for_slot": True}
+    log = run(requests, Scheduler(policy, PrefixPool(99, 2), EngineConfig(**settings)))
+    assert (entry_of(log, "n"), entry_of(log, "h")) == ([(1, 16)], [(2, 0)])
+    assert [(event.time, event.who) for event in happenings(log, "preempted")] == [(2, "v")]
+
+
+def test_pages_that_only_the_victim_holds_are_free_once_and_not_in_use_besides():
+    # Of 9 pages of 2 a holds 2 in step 1, and v 5, of which h would find 4. If v left 7 were free, and h needs 8. v
+    # ends with step 3, a with step 8.
+    tokens = tuple(range(16))
+    requests = [
+        urgent("a", 9, 2, 0),
+        Request("v", 0, 8, 4, tokens=tokens[:8], priority=2),
+        Request("h", 1, 16, 1, tokens=tokens, priority=1),
+    ]
+    policy = Policy(PriorityOrder(), Optimistic())
+    scheduler = Scheduler(policy, PrefixPool(9, 2), EngineConfig(slots=2, token_budget=99, preempt_for_slot=True))
+    log = run(requests, scheduler)
+    assert entry_of(log, "h") == [(9, 8)]
+    assert happenings(log, "preempted") == []
+
+
+def test_the_pages_that_who_leaves_had_reserved_are_counted():
+    # Of 16 pages a has reserved 9 and b 6, of which it uses 3. c needs 5.
+    three = [urgent("a", 6, 4, 1), urgent("b", 5, 2, 2), urgent("c", 1, 5, 0, arrival=1)]
+    log = run(
+        three,
+        engine(2, pages=16, page_size=1, order=PriorityOrder(), admission=Reserve(), preempt_for_slot=True),
+    )
+    assert entry_of_c(log) == (1, [(1, "b")])
+
+
+def entry_of(log, who):
+    """(time, tokens found) of each admission of a request."""
+    return [
+        (time, found)
+        for time, kind, index, found in log.event_table().tolist()
+        if kind == ADMITTED and log.requests[index].id == who
+    ]
 
 
 class Checked(Scheduler):

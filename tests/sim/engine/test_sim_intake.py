@@ -1,12 +1,17 @@
 """What comes to an engine: taken, rejected with a reason, discarded, given up; and when a new plan is due for it."""
 
 import pytest
-from sim_stories import engine, happenings, job, static_engine
+from sim_stories import engine, happenings, job, static_engine, values
 
+from policies.fcfs import FirstComeFirstServed
 from policies.priority import PriorityOrder
 from policies.sjf import ShortestJobFirst
+from sim.engine.config import EngineConfig
+from sim.engine.scheduler import Scheduler
 from sim.log.events import Kind
-from sim.policy.base import Reserve
+from sim.memory.pool import PagePool
+from sim.memory.prefix import PrefixPool
+from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Leg, Patience, Request
 
 
@@ -68,6 +73,7 @@ def test_what_was_cancelled_on_its_way_is_only_logged():
         [2, Kind.DEQUEUED, 1, 0],
     ]
     assert (scheduler.log.ended, scheduler.state.waiting.count) == (1, 0)
+    assert [request.id for request in scheduler.log.requests] == ["a", "b"]
 
 
 def test_where_a_part_was_computed_elsewhere_the_queue_entry_says_what_is_lost():
@@ -105,6 +111,43 @@ def test_behind_others_it_is_seen_only_if_its_pages_are_free():
     step(first, 0)
     submitted(first, job("d", 1, prompt=4), now=1)
     assert first.unsettled  # under this order it might go before b
+
+
+def test_the_first_that_waits_is_seen_whether_its_pages_are_free_or_not():
+    # From then on the log says that one waits, and why.
+    scheduler = engine(slots=3, pages=8, page_size=1)
+    submitted(scheduler, job("a", 3, prompt=5))
+    step(scheduler, 0)
+    submitted(scheduler, job("b", 1, prompt=4), now=1)
+    assert scheduler.unsettled
+
+
+def test_where_the_number_present_limits_chunks_every_arrival_is_seen():
+    scheduler = engine(slots=3, pages=8, page_size=1, chunk_limit=5)
+    submitted(scheduler, job("a", 3, prompt=5), job("b", 1, prompt=4))
+    step(scheduler, 0)
+    submitted(scheduler, job("d", 1, prompt=4), now=1)
+    assert scheduler.unsettled
+
+
+def test_nothing_has_come_to_an_engine_that_is_new():
+    scheduler = engine(slots=1)
+    assert (scheduler.unsettled, scheduler.complaint, scheduler.busy) == (False, "", False)
+
+
+@pytest.mark.parametrize(
+    ("pool", "rule", "one_for_all"),
+    [
+        (PagePool(9, 4), Optimistic(), True),  # only the number of its positions is known of a sequence
+        (PagePool(9, 4), Reserve(), False),
+        (PrefixPool(9, 4), Optimistic(), False),
+    ],
+)
+def test_a_sequence_knows_its_memory_and_what_it_holds_of_it(pool, rule, one_for_all):
+    scheduler = Scheduler(Policy(FirstComeFirstServed(), rule), pool, EngineConfig(slots=1, token_budget=9))
+    a, b = submitted(scheduler, job("a", 1), job("b", 1))
+    assert a.pool is b.pool is pool
+    assert (a.pages is b.pages) == one_for_all
 
 
 def test_with_all_slots_taken_it_is_seen_where_it_may_take_one():
@@ -160,12 +203,24 @@ def test_giving_up_in_a_slot_or_in_the_queue():
     before = scheduler.log.event_table().tolist()
     assert before[-3:] == [[1, Kind.CANCELLED, 1, 1], [1, Kind.DEQUEUED, 1, 0], [1, Kind.TIMED_OUT, 0, 1]]
     scheduler.abort(a, 1, Kind.CANCELLED)
-    assert not scheduler.unsettled
+    assert scheduler.unsettled is False
     assert scheduler.log.event_table().tolist() == before
     scheduler.plan(1)
     assert happenings(scheduler.log, "released") == [(1, "released", "a")]
     assert scheduler.log.ended == 2
     scheduler.check()
+
+
+def test_one_that_gives_up_with_its_last_token_in_flight_leaves_with_the_next_plan():
+    # Two steps in flight: b's second and last token is planned with step 1. The log says that nothing was to come.
+    scheduler = engine(slots=2, depth=2)
+    _, b = submitted(scheduler, job("a", 9), job("b", 2))
+    first = scheduler.plan(0)
+    scheduler.plan(0)
+    scheduler.commit(first, 1)
+    scheduler.abort(b, 1, Kind.CANCELLED)
+    scheduler.plan(1)
+    assert scheduler.log.event_table()[-2:].tolist() == [[1, Kind.CANCELLED, 1, 1], [1, Kind.RELEASED, 1, 1]]
 
 
 def test_giving_up_in_the_queue_is_seen_where_the_head_may_change():
@@ -201,6 +256,61 @@ def test_after_a_failure_only_the_queue_is_left():
     assert (totals.computed, totals.reach, totals.touched, totals.over, totals.swapping) == (0, 0, 0, 0, 0)
     assert (len(state.running), len(state.catching_up), state.waiting.count, state.decoders.step) == (0, 0, 2, 2)
     assert (state.pool.free, scheduler.unsettled, scheduler.busy) == (40, False, True)
+    assert state.admissions.filled == []
+
+
+def test_the_last_token_of_a_sequence_can_be_to_come_again():
+    scheduler = engine(slots=1)
+    [a] = submitted(scheduler, job("a", 1))
+    scheduler.plan(0)
+    assert a.over is True
+    scheduler.state.reopen(a)
+    assert a.over is False
+
+
+def test_one_that_goes_on_elsewhere_ends_here_with_its_first_token():
+    scheduler = engine(slots=1)
+    a = scheduler.submit(job("a", 5), 0, Leg(hands_over=True))
+    step(scheduler, 0)
+    assert scheduler.log.event_table()[-2:].tolist() == [[1, Kind.FIRST_TOKEN, 0, 0], [1, Kind.MOVED, 0, 0]]
+    assert a.outcome is Kind.MOVED
+    assert scheduler.take_departed() == [a]
+
+
+def test_one_that_comes_with_tokens_of_another_engine_gets_the_others_here():
+    # Two of five tokens were given elsewhere: three steps compute them and the prompt, and bring the others.
+    scheduler = engine(slots=1)
+    scheduler.submit(job("a", 5), 0, Leg(given=2))
+    for now in range(3):
+        step(scheduler, now)
+    assert values(scheduler.log, "finished") == [("a", 3)]
+    assert not scheduler.plan(3).tokens
+    scheduler.check()
+
+
+def test_one_whose_client_waits_for_two_tokens_is_cancelled_with_the_second():
+    scheduler = engine(slots=1)
+    [a] = submitted(scheduler, Request("a", 0, 3, 9, patience=Patience(cancel_tokens=2)))
+    step(scheduler, 0)
+    step(scheduler, 1)
+    assert scheduler.log.event_table()[-1].tolist() == [2, Kind.CANCELLED, 0, 2]  # after two steps
+    assert (a.outcome, scheduler.take_departed()) == (Kind.CANCELLED, [a])
+
+
+def test_one_whose_last_token_is_lost_has_ended():
+    scheduler = engine(slots=1, evict="after", harvest="next")
+    [a] = submitted(scheduler, job("a", 1))
+    step(scheduler, 0)
+    scheduler.abort(a, 1, Kind.CANCELLED)
+    step(scheduler, 1)
+    scheduler.plan(2)
+    assert [(event.time, event.what) for event in happenings(scheduler.log)] == [
+        (0, "queued"),
+        (0, "admitted"),
+        (1, "lost"),
+        (2, "finished"),
+        (2, "released"),
+    ]
 
 
 def test_what_a_sequence_is_to_compute():

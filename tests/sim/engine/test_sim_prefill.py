@@ -7,6 +7,8 @@ from sim_stories import Recorder, booked, chunks, engine, job, run, times, value
 
 from sim.accounting.frames import requests_frame, steps_frame
 from sim.accounting.metrics import summary
+from sim.policy.base import Optimistic
+from sim.request import NO_LIMIT
 
 
 def test_a_prompt_of_ten_under_a_budget_of_four_takes_three_steps():
@@ -112,3 +114,31 @@ def test_the_pass_stops_at_a_victim_that_is_the_sequence_itself():
     }
     gaps = requests_frame(log).set_index("id").max_itl_s
     assert gaps.to_dict() == pytest.approx({"a": 1e-9, "b": 2e-9, "c": 2e-9})
+
+
+def test_how_much_of_one_prompt_a_step_computes_where_several_are_present():
+    # Running and waiting ones are present. One alone has no limit; where the limit adapts it is an equal share of the
+    # 20 tokens of a step, if that is more.
+    limits = {}
+    for settings in ({}, {"chunk_limit": 3}, {"chunk_limit": 3, "chunk_limit_adapts": True}):
+        scheduler = engine(slots=2, budget=20, **settings)
+        found = [scheduler.state.chunk_limit()]
+        for number in range(10):
+            scheduler.submit(job(str(number), 9), 0)
+            found.append(scheduler.state.chunk_limit())
+        scheduler.commit(scheduler.plan(0), 1)
+        assert scheduler.state.chunk_limit() == found[-1]
+        limits[len(settings)] = found
+    assert limits[0] == [NO_LIMIT] * 11
+    assert limits[1] == [NO_LIMIT] * 2 + [3] * 9
+    assert limits[2] == [NO_LIMIT] * 2 + [10, 6, 5, 4, 3, 3, 3, 3, 3]
+
+
+def test_pages_are_counted_for_what_each_prompt_gets():
+    # 5 tokens a step, 4 of one prompt, 3 pages of 4. After step 0 a has 4 positions and b 1. In step 1 a has 1 to
+    # come and b gets the other 4: each begins a page, and one is free. a takes it, and b leaves.
+    rule = Optimistic(whole=False)
+    scheduler = engine(slots=2, budget=5, pages=3, page_size=4, chunk_limit=4, admission=rule)
+    log = run([job("a", 1, prompt=5), job("b", 1, prompt=9)], scheduler)
+    assert chunks(log)[:3] == [(0, "a", 0, 4), (0, "b", 0, 1), (1, "a", 4, 1)]
+    assert values(log, "preempted") == [("b", 1)]

@@ -20,7 +20,7 @@ from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
-from sim.policy.base import Optimistic, Policy
+from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Request
 
 
@@ -61,7 +61,8 @@ costs = st.sampled_from(
         Roofline(weight_pass=10, per_token=0.9, per_context_token=0.05, per_sequence=0.3, host=2),
     ]
 )
-admissions = st.builds(Optimistic, whole=st.booleans(), watermark=st.sampled_from([0.0, 0.0, 0.1, 0.3]))
+optimistic = st.builds(Optimistic, whole=st.booleans(), watermark=st.sampled_from([0.0, 0.0, 0.1, 0.3]))
+admissions = st.one_of(optimistic, optimistic, st.just(Reserve()))
 
 
 @st.composite

@@ -3,7 +3,7 @@
 from heapq import heapify, heapreplace
 
 import pytest
-from sim_stories import Recorder, booked, engine, happenings, job, jobs, run, static_engine, times
+from sim_stories import Recorder, booked, engine, happenings, job, jobs, run, static_engine, times, values
 
 from policies.sjf import ShortestJobFirst
 from sim.accounting.frames import steps_frame
@@ -28,6 +28,7 @@ def test_a_freed_slot_goes_to_the_next_in_line_at_once():
     log = run(jobs(a=2, b=4, c=1), engine(slots=2))
     assert times(log, "finished") == {"a": 2, "b": 4, "c": 3}
     assert times(log, "admitted") == {"a": 0, "b": 0, "c": 2}
+    assert values(log, "released") == [("a", 1), ("c", 1), ("b", 1)]  # nothing was to come of them
 
 
 def test_a_closed_batch_makes_the_next_in_line_wait_for_its_slowest():
@@ -72,6 +73,13 @@ def test_a_long_backlog_is_list_scheduling():
     assert found["steps"] == max(free_at)
     assert found["occupancy"] == pytest.approx(20 * 172 / (8 * max(free_at)))
     assert ((steps.decode + steps.prefill)[steps.waiting > 0] == 8).all()
+
+
+def test_what_waits_although_all_slots_are_taken_is_for_want_of_demand_unless_fewer_may_run():
+    # No slot is empty, or one, which max_active keeps empty.
+    for settings, reason in (({"slots": 1}, "no_demand"), ({"slots": 2, "max_active": 1}, "limited")):
+        log = run(jobs(a=3, b=1), engine(**settings))
+        assert steps_frame(log).reason.tolist() == [reason] * 3 + ["no_demand"]
 
 
 def test_completion_then_arrival_then_one_plan_at_one_instant():

@@ -114,6 +114,7 @@ def test_under_fcfs_a_preempted_sequence_returns_to_the_front():
     # step 7  c ends at 8
     log = run(three_in_five_pages(), engine(slots=2, pages=5, page_size=2))
     assert values(log, "preempted") == [("b", 5)]
+    assert values(log, "resumed") == [("b", 2)]  # the token before came from step 2
     assert [event.who for event in happenings(log, "admitted")] == ["a", "b", "b", "c"]
     assert times(log, "finished") == {"a": 6, "b": 7, "c": 8}
     found = summary(log)
@@ -206,6 +207,14 @@ def test_sequences_spliced_in_at_once_are_copied_one_by_one():
     assert cost.seen("copied")[0] == (5 + 14,)
 
 
+def test_a_sequence_as_long_as_the_rows_is_copied_alone():
+    # a opens a rectangle of 1 x 5; b has 5 positions too: its prompt of 2.
+    cost = Recorder()
+    scheduler = engine(slots=3, pages=100, page_size=1, admission=Reserve(), contiguous=True)
+    run([job("a", 3, prompt=3), job("b", 4, prompt=2)], scheduler, cost, macro=False)
+    assert cost.seen("copied")[0] == (5 + 2,)
+
+
 def test_a_pool_counts_its_pages():
     pool = PagePool(pages=3, page_size=16)
     assert [pool.pages_for(positions) for positions in (0, 1, 16, 17, 32, 33)] == [0, 1, 1, 2, 2, 3]
@@ -222,6 +231,22 @@ def test_a_pool_counts_its_pages():
         pool.give_back(nobody, 1)
     with pytest.raises(AssertionError, match="took a page that was not free"):
         PagePool(1, 1).take(2)
+
+
+def test_one_that_is_preempted_with_its_last_token_in_flight_leaves_the_queue_when_it_comes():
+    # 4 pages of 1, two steps in flight. Step 1 gives a and b their second positions, and b its last token. Step 2,
+    # planned meanwhile, has no page for a: b, the last admitted, gives its own back, of which nothing is lost.
+    log = run([job("a", 4), job("b", 2)], engine(slots=2, pages=4, page_size=1, depth=2))
+    assert [event[1:] for event in happenings(log, "preempted", "dequeued", "finished") if event.who == "b"] == [
+        ("preempted", "b"),
+        ("finished", "b"),
+        ("dequeued", "b"),
+    ]
+    assert times(log, "preempted") == {"b": 1}
+    assert times(log, "dequeued") == {"b": 2}
+    assert times(log, "finished") == {"a": 4, "b": 2}
+    assert values(log, "preempted") == [("b", 0)]
+    assert summary(log)["tokens"]["recomputed"] == 0
 
 
 def test_a_swapped_sequence_goes_on_where_it_was():

@@ -3,10 +3,15 @@
 from array import array
 
 import pytest
+from sim_stories import run
 
+from policies.fcfs import FirstComeFirstServed
+from sim.engine.config import EngineConfig
+from sim.engine.scheduler import Scheduler
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool, Numbers
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
+from sim.policy.base import Policy, Reserve
 from sim.request import Request
 from sim.sequence import Page, Sequence
 
@@ -276,6 +281,52 @@ def test_blocks_line_up_with_pages_or_are_refused():
         pool.keys(Sequence(Request("d", 0, 6, 1, blocks=(1, 2), block_size=3), 4), 1)
 
 
+def test_every_change_and_every_eviction_is_counted():
+    pool = PrefixPool(pages=4, page_size=4)
+    for token in (1, 2):
+        seq = of(token, (token,) * 9)
+        compute(pool, seq)
+        leave(pool, seq)
+        # Two pages enter at once: one change. The second sequence takes three pages: one of the first goes.
+        assert pool.changes == (1, 3)[token - 1]
+    assert pool.use.evictions == 1
+    pool.take(3)
+    assert (pool.changes, pool.use.evictions) == (5, 3)
+
+
+def test_the_answer_that_a_session_repeats_is_content_too():
+    # A prompt of 6 and 3 tokens of the answer, in pages of 4: two full pages are found by the next turn.
+    pool = PrefixPool(pages=9, page_size=4)
+    first = Sequence(Request("0", 0, 6, 4, "a", tokens=ABC[:9], spoken=3), 0)
+    pool.take(3)
+    pool.keep(first, 2)
+    assert pool.find(of(1, ABC)) == first.pages.table
+
+
+def test_a_key_from_content_has_sixteen_bytes_however_long_the_prefix():
+    pool = PrefixPool(pages=9, page_size=1)
+    assert [len(key) for key in pool.keys(of(0, ABC), 9)] == [16] * 9
+
+
+def test_which_of_the_last_pages_of_a_sequence_others_hold_and_find():
+    # Two pages of `one` are in the cache, of which `other` has found the first.
+    pool = PrefixPool(pages=9, page_size=4)
+    one, other = of(0, ABC), of(1, (*ABC[:4], 0, 0, 0, 0, 0))
+    compute(pool, one)
+    assert [pool.others_hold(one, pages) for pages in (0, 1, 2)] == [False, False, False]
+    assert compute(pool, other) == 1
+    assert (pool.kept(one), pool.kept(of(2, ABC))) == (2, 0)
+    assert [pool.others_hold(one, pages) for pages in (0, 1, 2)] == [False, False, True]
+    found = pool.find(of(2, ABC))
+    assert [pool.ahead_of(found, one, pages) for pages in (0, 1, 2)] == [found, found[:1], []]
+
+
+def test_a_pool_without_a_cache_finds_nothing():
+    pool, seq = PagePool(9, 4), of(0, ABC)
+    assert (pool.kept(seq), pool.others_hold(seq, 1), pool.ahead_of((), seq, 1)) == (0, False, ())
+    assert (pool.look_up(seq, 8), pool.in_use(pool.find(seq))) == ((None, 0), 0)
+
+
 # ---------------------------------------------------------------- numbers
 
 
@@ -373,4 +424,12 @@ def test_a_withdrawn_page_keeps_its_number_in_the_table():
     assert pool.table(seq, 10).tolist() == table
     pool.check_numbers()
     pool.give_back(seq, 3)
+    pool.check()
+
+
+def test_pages_that_were_reserved_are_given_back_by_their_numbers():
+    pool = NumberedPool(pages=5, page_size=1)
+    scheduler = Scheduler(Policy(FirstComeFirstServed(), Reserve()), pool, EngineConfig(slots=1, token_budget=9))
+    run([Request("a", 0, 2, 2)], scheduler)
+    assert [(seq.request.id, len(table)) for seq, table in pool.numbers.released] == [("a", 0)]
     pool.check()

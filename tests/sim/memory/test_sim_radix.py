@@ -6,10 +6,15 @@ import pytest
 from hypothesis import event, given
 from naive_radix import NaiveRadix
 from radix_stories import sequence, serve, stories
+from sim_stories import run, values
 
+from policies.fcfs import FirstComeFirstServed
+from sim.engine.config import EngineConfig
+from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
+from sim.policy.base import Policy
 from sim.request import Request
 from sim.sequence import Sequence
 
@@ -22,6 +27,34 @@ def test_what_one_request_leaves_the_next_one_finds():
     assert (pool.avail, pool.evictable) == (95, 5)
     assert serve(pool, sequence(2, [1, 2, 3, 4])) == 3, "one token is left to compute"
     pool.check()
+
+
+def test_a_prompt_is_found_once_the_step_that_computes_it_has_been_planned():
+    # Of the same 9 tokens b, which comes with a, finds none, and c, one step later, all but the one to compute.
+    tokens = tuple(range(9))
+    requests = [Request(name, arrival, 9, 5, tokens=tokens) for name, arrival in (("a", 0), ("b", 0), ("c", 1))]
+    policy = Policy(FirstComeFirstServed())
+    scheduler = Scheduler(policy, RadixPool(100, 1), EngineConfig(slots=3, token_budget=100))
+    assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 0), ("c", 8)]
+
+
+def test_a_prompt_is_not_found_while_the_step_that_computes_it_is_in_flight():
+    # Two steps in flight, and 9 tokens each: b enters with step 1, planned before step 0 has ended, c with step 2.
+    tokens = tuple(range(9))
+    requests = [Request(name, arrival, 9, 5, tokens=tokens) for name, arrival in (("a", 0), ("b", 0), ("c", 1))]
+    policy = Policy(FirstComeFirstServed())
+    scheduler = Scheduler(policy, RadixPool(100, 1), EngineConfig(slots=3, token_budget=9, depth=2))
+    assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 0), ("c", 8)]
+
+
+def test_the_part_of_a_prompt_is_found_that_earlier_steps_have_computed():
+    # 4 tokens of a a step. While the second 4 are planned b finds the first 4.
+    tokens = tuple(range(12))
+    requests = [Request(name, arrival, 12, 2, tokens=tokens) for name, arrival in (("a", 0), ("b", 1))]
+    policy = Policy(FirstComeFirstServed())
+    settings = EngineConfig(slots=2, token_budget=4, chunk_limit=2)
+    scheduler = Scheduler(policy, RadixPool(100, 1), settings)
+    assert values(run(requests, scheduler), "admitted") == [("a", 0), ("b", 4)]
 
 
 def test_only_whole_pages_are_shared():

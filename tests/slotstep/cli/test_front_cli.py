@@ -29,6 +29,7 @@ BESIDE = [
     "rejections",
     "max_itl_s",
     "preset",
+    "kernel",
     "cache",
     "client_wait_s",
     "client_ttft_s",
@@ -44,6 +45,7 @@ BESIDE = [
     "headroom",
     "queue_grows",
     "service",
+    "pools",
     "sessions",
 ]
 NESTED = {

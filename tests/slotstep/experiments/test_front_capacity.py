@@ -9,19 +9,26 @@ from typing import Any
 
 import pytest
 from repository import ROOT
+from scipy.stats import t
 
 import slotstep
+from benchmarks import stability
 from reports.figures.capacity import capacity_figure
 from reports.figures.png import write_png
 from slotstep.cli.app import main
-from slotstep.experiments.capacity import search
+from slotstep.cli.progress import SearchProgress
+from slotstep.experiments.capacity import draws, fluid, search
 from slotstep.experiments.capacity.answer import find
 from slotstep.experiments.capacity.content import content_of
+from slotstep.experiments.capacity.finder import Finder, Standing
 from slotstep.experiments.capacity.judge import judge
 from slotstep.experiments.capacity.objective import Objective, parse
+from slotstep.experiments.capacity.probe import probe, promising
 from slotstep.experiments.capacity.question import Question, variants
 from slotstep.experiments.capacity.trial import Measured, Trial, attempt
+from slotstep.experiments.capacity.workers import Workers
 from slotstep.runs.resolution import with_transforms
+from slotstep.runs.workload import load
 from traces.errors import BadInput
 
 EXAMPLES = ROOT / "examples"
@@ -77,6 +84,28 @@ def test_a_search_closes_in_on_the_edge(start: float) -> None:
     assert len(asked) < 20
 
 
+@pytest.mark.parametrize("start", [1.0, 17.2, 400.0])
+def test_an_estimate_is_near_the_edge(start: float) -> None:
+    found = search.estimate(lambda values: [at <= 17.3 for at in values], start)
+    assert found <= 17.3 < search.CLOSE * found
+
+
+def test_an_estimate_without_an_edge_ends() -> None:
+    assert search.estimate(lambda values: [True] * len(values), 1.0) > 1e4
+    assert search.estimate(lambda values: [False] * len(values), 1.0) < 1e-4
+
+
+def test_a_search_from_a_good_estimate_takes_two_answers() -> None:
+    asked: list[float] = []
+
+    def good(at: float) -> bool:
+        asked.append(at)
+        return at <= 17.3
+
+    assert search.largest(good, 17.1, 0.02) == search.Bracket(17.1, 17.1 * 1.02)
+    assert len(asked) == 2
+
+
 def test_a_search_without_an_edge_says_which_end_is_open() -> None:
     assert search.largest(lambda _: True, 1.0, 0.02).bad is None
     assert search.largest(lambda _: False, 1.0, 0.02).good is None
@@ -99,9 +128,9 @@ def trials(*late: float, grows: int = 0) -> list[Trial]:
 
 def test_an_objective_is_met_or_missed_only_when_luck_cannot_explain_it() -> None:
     # Means 0.5%, 2%, and 0.9% with a deviation of 0.5% over four runs: t(0.95, 3) = 2.353, so up to 1.49%.
-    assert judge(1, trials(0.004, 0.006, 0.005, 0.005), [P99], 0.95).met is True
-    assert judge(1, trials(0.019, 0.021, 0.020, 0.020), [P99], 0.95).met is False
-    unsure = judge(1, trials(0.004, 0.014, 0.006, 0.012), [P99], 0.95)
+    assert judge(1, trials(0.004, 0.006, 0.005, 0.005), [P99], 0.95, 4).met is True
+    assert judge(1, trials(0.019, 0.021, 0.020, 0.020), [P99], 0.95, 4).met is False
+    unsure = judge(1, trials(0.004, 0.014, 0.006, 0.012), [P99], 0.95, 4)
     assert unsure.met is None
     assert unsure.binding == "p99 ttft < 1s"
     late = unsure.judged[0].late
@@ -110,12 +139,82 @@ def test_an_objective_is_met_or_missed_only_when_luck_cannot_explain_it() -> Non
     assert late.high == pytest.approx(0.009 + 2.3534 * deviation / 2, rel=1e-4)
 
 
+def test_runs_that_are_late_more_than_all_may_be_end_a_point() -> None:
+    # 17% of one run are more than 1% of 16 runs: no other 15 could make up for it.
+    hopeless, open_ = (judge(1, trials(share), [P99], 0.95, 16) for share in (0.17, 0.15))
+    assert (hopeless.met, hopeless.prospect([4, 8, 16], 0.95)) == (None, 0)
+    assert (open_.met, open_.prospect([4, 8, 16], 0.95)) == (None, 1)
+
+
+def test_a_point_is_given_up_when_more_runs_would_hardly_make_it_met() -> None:
+    # Mean 0.9% and deviation 0.2% over four runs. After eight runs a mean of 1% - 1.8946 x 0.2% / sqrt(8) is needed,
+    # that is 0.832% of the other four: 0.068% less than the mean, 0.48 of its deviation 0.2% sqrt(1/4 + 1/4).
+    unsure = judge(1, trials(0.007, 0.008, 0.010, 0.011), [P99], 0.95, 16)
+    assert unsure.met is None
+    deviation = math.sqrt(sum((x - 0.9) ** 2 for x in (0.7, 0.8, 1.0, 1.1)) / 3)
+    needed = (8 * (1 - 1.894579 * deviation / math.sqrt(8)) - 4 * 0.9) / 4
+    expected = t.cdf((needed - 0.9) / (deviation * math.sqrt(0.5)), 3)
+    assert unsure.prospect([4, 8], 0.95) == pytest.approx(expected, rel=1e-4)
+    assert unsure.prospect([4], 0.95) == 0
+    # With a mean of 1.4% the others would have to be late less than never.
+    assert judge(1, trials(0.004, 0.012, 0.016, 0.024), [P99], 0.95, 16).prospect([8], 0.95) < 0.1
+    assert judge(1, trials(0.0, 0.0, 0.0, 0.0), [P99], 0.95, 16).prospect([8], 0.95) == 1
+    assert judge(1, trials(0.1, 0.1, 0.1, 0.1), [P99], 0.95, 16).prospect([8], 0.95) == 0
+
+
+def test_a_probe_ends_once_too_many_are_late_and_a_run_in_time_is_whole() -> None:
+    scenario = slotstep.load(LIMIT)
+    settings = slotstep.resolved(scenario)
+    objectives = [parse("p99 wait < 100ms")]
+    assert probe(settings, 0, objectives, rate=3 * THEORY) is None
+    whole, same = (function(settings, 0, objectives, rate=0.3 * THEORY) for function in (probe, attempt))
+    assert whole == same
+    assert promising(whole, objectives)
+    assert not promising(None, objectives)
+    late = attempt(settings, 0, objectives, rate=3 * THEORY)
+    assert not promising(late, objectives)
+    mean = [parse("mean e2e < 100ms")]
+    assert probe(settings, 0, mean, rate=THEORY / 4) is None
+
+
+def test_runs_of_a_seed_share_their_draws() -> None:
+    settings = slotstep.resolved(slotstep.load(LIMIT, ["workload.synthetic.requests=50"]))
+    scenario = slotstep.parse(settings)
+    first, again, other = (draws.of(scenario, settings["workload"], name) for name in ("a", "a", "b"))
+    assert first is again
+    assert other is not first
+    assert other == first
+
+
+def test_the_fluid_limit_is_that_of_theory() -> None:
+    scenario = slotstep.load(LIMIT)
+    requests = load(scenario).requests
+    assert fluid.rate(scenario, requests) == pytest.approx(THEORY, rel=0.1)
+    two = slotstep.parse(stability.scenario(2, 300, 0.5))
+    assert fluid.rate(two, load(two).requests) == pytest.approx(stability.LIMIT, rel=0.1)
+
+
+@pytest.mark.slow
+def test_the_answer_is_that_of_the_full_search() -> None:
+    """Every value of a fine grid with all its runs: the last that is met is the answer, within the tolerance."""
+    scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=300"])
+    question = Question(scenario, objectives=(parse("p95 wait < 100ms"),), jobs=1, seeds=8, tolerance=0.05)
+    (answer,), _ = find(question)
+    assert answer.knee is not None
+    full = Finder(variants(question)[0], question, None, Workers(1), lambda _: None)
+    grid = [answer.knee.at * 1.05**step for step in range(-3, 4)]
+    full.run(grid, question.seeds)
+    met = [at for at in grid if full.point(at).met]
+    assert answer.knee.at / 1.05 <= max(met) * 1.0001
+    assert max(met) <= answer.knee.at * 1.0501
+
+
 def test_a_queue_that_grows_in_every_run_is_a_miss_and_in_some_the_majority_decides_at_last() -> None:
     none_late = (0.0, 0.0, 0.0, 0.0)
-    assert judge(1, trials(*none_late, grows=4), [P99], 0.95, last=False).met is False
-    assert judge(1, trials(*none_late, grows=1), [P99], 0.95, last=False).met is None
-    assert judge(1, trials(*none_late, grows=1), [P99], 0.95, last=True).met is True
-    point = judge(1, trials(*none_late, grows=2), [P99], 0.95, last=True)
+    assert judge(1, trials(*none_late, grows=4), [P99], 0.95, 16).met is False
+    assert judge(1, trials(*none_late, grows=1), [P99], 0.95, 16).met is None
+    assert judge(1, trials(*none_late, grows=1), [P99], 0.95, 4).met is True
+    point = judge(1, trials(*none_late, grows=2), [P99], 0.95, 4)
     assert (point.met, point.binding) == (False, "a queue that grows")
 
 
@@ -286,8 +385,12 @@ def test_an_objective_binds_before_the_engine_does_and_the_policy_matters() -> N
     scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.output={lognormal: {mean: 20, cv: 2}}"])
     slo = (parse("p90 wait < 20ms"),)
     question = Question(scenario, objectives=slo, policies=("fcfs", "sjf"), jobs=1, seeds=4, tolerance=0.05)
-    fcfs, sjf = content_of(question, *find(question))["answers"]
+    content = content_of(question, *find(question))
+    fcfs, sjf = content["answers"]
+    assert "sjf: the predictor sees the true output lengths, as no engine can." in content["sentences"]
     assert fcfs["at"] < sjf["at"] < 1.05 * THEORY * 50 / 20
+    assert (fcfs["predictor"], sjf["predictor"]) == (None, "exact")
+    assert fcfs["missed"] > fcfs["at"]
     assert fcfs["binding"] == "p90 wait < 20ms"
 
 
@@ -317,6 +420,19 @@ def test_the_command_prints_the_answer(capsys: pytest.CaptureFixture[str], tmp_p
     written_ = json.loads((tmp_path / "capacity.json").read_text())
     assert written_["objectives"] == ["p95 ttft < 100ms"]
     assert (tmp_path / "capacity.png").exists()
+
+
+def test_progress_says_what_is_tried_and_what_is_known() -> None:
+    words = SearchProgress("req/s").text
+    assert words(Standing((14.2, 15.03), 4, 13.31, None)) == "trying 14.2 and 15.03 req/s (4 runs); met at 13.31"
+    assert words(Standing((), 0, 13.31, 13.58)) == "met at 13.31; not met at 13.58"
+
+
+def test_searches_of_several_variants_share_the_processes() -> None:
+    scenario = slotstep.load(LIMIT, [*SMALL, "workload.synthetic.requests=100"])
+    question = Question(scenario, policies=("fcfs", "sjf"), seeds=4, tolerance=0.2, jobs=2)
+    alone = Question(scenario, policies=("fcfs", "sjf"), seeds=4, tolerance=0.2, jobs=1)
+    assert content_of(question, *find(question)) == content_of(alone, *find(alone))
 
 
 @pytest.mark.parametrize(

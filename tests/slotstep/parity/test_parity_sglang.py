@@ -174,11 +174,9 @@ def survivors_in_the_old_order(patch):
 
 def the_retracted_first_in_line(patch):
     def retract_until_fits(state, batch):
-        config = state.config
-        state.config = replace(config, returns_to="front")
         state.order.push_back = lambda seq, now, step: (state.order.push(seq, now, step), to_front(state.order))
         original(state, batch)
-        state.config = config
+        del state.order.push_back
 
     def to_front(order):
         order.queue.insert(0, order.queue.pop())

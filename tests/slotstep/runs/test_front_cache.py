@@ -10,6 +10,7 @@ from command_line import code_of, complaint
 
 import slotstep
 from reports.exports.openmetrics import exposition
+from reports.text.run_facts import facts
 from slotstep.experiments.sweeps import identity
 from slotstep.runs.result import Result
 from slotstep.scenario import document
@@ -67,7 +68,7 @@ def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
     result = slotstep.run(scenario)
     cache = result.summary["cache"]
     assert result.summary["preemptions"] > 0
-    assert (cache["queried_tokens"], cache["hit_tokens"], cache["hit_rate"]) == (10 * 160, 0, 0)
+    assert (cache["queried_tokens"], cache["hit_tokens"], cache["hit_rate"]) == (10 * 160, 0, None)
     resumed = [value for place, value in enumerate(hits(result)) if place >= 10]
     assert len(resumed) == result.summary["preemptions"]
     assert cache["resumed_hit_tokens"] == sum(resumed) == result.summary["tokens"]["cached"]
@@ -75,6 +76,21 @@ def test_what_resumed_requests_look_up_is_a_row_of_its_own() -> None:
     page = exposition([result.log], "m")
     assert 'vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1600.0' in page
     assert 'vllm:prefix_cache_hits_total{engine="0",model_name="m"} 0.0' in page
+
+
+def test_what_a_cache_would_find_cannot_be_told_without_content() -> None:
+    mapping = {"engine": {"preset": "vllm"}, "cost": {"unit": "10ms"}}
+    blank, told = (
+        slotstep.run(slotstep.parse({"workload": {"requests": requests}, **mapping})).summary
+        for requests in (
+            [{"prompt": 40, "output": 2}] * 2,
+            [{"tokens": list(range(k, k + 40)), "output": 2} for k in (0, 50)],
+        )
+    )
+    assert blank["cache"]["hit_rate"] is None
+    assert "what would be found cannot be told" in dict(facts(blank))["cache"]
+    assert told["cache"]["hit_rate"] == 0
+    assert "0.0% of 80 tokens looked up were found" in dict(facts(told))["cache"]
 
 
 def test_at_least_one_token_is_computed() -> None:

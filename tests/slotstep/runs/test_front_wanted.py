@@ -53,16 +53,16 @@ def test_capacity_behind_a_window_is_that_of_a_queue_with_one_server() -> None:
     assert 0.8 * THEORY < answer["at"] <= 1.05 * THEORY
     assert answer["bound_by"] == "the clients' window"
     assert (found["from"], found["held_back"]) == ("wanted", True)
-    assert "(counted from when clients wanted to send; " in found["sentences"][-1]
+    assert any("(counted from when clients wanted to send; " in line for line in found["sentences"])
 
 
 @pytest.mark.slow
 def test_counted_from_sending_a_window_hides_the_wait() -> None:
     scenario = slotstep.parse({**ONE_AT_A_TIME, "objectives": {"from": "sent"}})
-    question = Question(scenario, objectives=(parse("p99 e2e < 500ms"),), jobs=1, seeds=2, tolerance=0.5)
+    question = Question(scenario, objectives=(parse("p99 e2e < 500ms"),), jobs=1, seeds=2, tolerance=0.2)
     found = content_of(question, *find(question))
     assert found["answers"][0]["at"] > 3 * THEORY
-    assert "(counted from when requests were sent; " in found["sentences"][-1]
+    assert any("(counted from when requests were sent; " in line for line in found["sentences"])
 
 
 def test_a_scenario_says_from_when_its_objectives_count() -> None:

@@ -193,7 +193,10 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (["engine={preset: tgi}"], "engine.preset: found 'tgi'; expected 'vllm', 'sglang' or 'trtllm'"),
+        (
+            ["engine={preset: tgi}"],
+            "engine.preset: found 'tgi'; expected 'vllm', 'sglang', 'trtllm', 'vllm-v0' or 's-lora'",
+        ),
         (
             ["engine={preset: vllm, max_num_seqs: 4, slots: 4}"],
             "engine: max_num_seqs and slots are one setting; expected one of them",
@@ -239,8 +242,12 @@ def test_an_output_ends_where_the_longest_sequence_does_and_a_prompt_without_roo
             "engine: async_scheduling needs evict: before (it finds a finished request late enough)",
         ),
         (
-            ["engine={prefix_cache: true, admission: reserve}"],
-            "engine: prefix_cache needs admission: optimistic",
+            ["engine={prefix_cache: true, batching: static}"],
+            "engine: prefix_cache needs batching: continuous",
+        ),
+        (
+            ["engine={prefix_cache: true, memory: contiguous}"],
+            "engine: prefix_cache needs memory: paged",
         ),
         (["engine={watermark: 0.1, memory: contiguous}"], "engine: watermark needs admission: optimistic"),
         (["engine={watermark: 1}"], "engine.watermark: found 1; expected a number from 0 to below 1"),

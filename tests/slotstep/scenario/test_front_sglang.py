@@ -148,3 +148,18 @@ def test_requests_of_known_length_reserve_all_of_it():
     known = slotstep.run(slotstep.parse({"workload": workload | {"ignore_eos": True}, **base})).summary
     assert guess["preemptions"] > 0
     assert known["preemptions"] == 0
+
+
+def test_its_replicas_fail_and_start_again():
+    """A prefill to 1 ms and tokens to 8 ms; the failure at 4.5 ms costs the pass it cuts and a second prefill."""
+    outage = {"replica": 0, "at": "4500us", "lasts": "500us"}
+    cluster = {"failures": {"work": "resumed", "outages": [outage]}}
+    found = slotstep.run(scenario({"max_total_tokens": 1000}, FEW[:1], cluster=cluster))
+    assert found.summary["e2e_s"]["max"] == pytest.approx(0.009)
+    assert found.summary["service"]["outages"] == 1
+
+
+def test_pools_that_hand_over_are_refused():
+    pools = {"prefill": {}, "decode": {}, "transfer": {}}
+    with pytest.raises(BadInput, match="pools of prefill and decode are modelled for engines that mix"):
+        slotstep.run(scenario({"max_total_tokens": 1000}, cluster=pools))

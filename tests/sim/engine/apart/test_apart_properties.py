@@ -49,9 +49,13 @@ class Scenario:
             return CACHES[self.cache](self.pages, self.page_size, "tenant")
         return WatchedRadix(self.pages, self.page_size, "tenant", eviction=self.cache)
 
+    @property
+    def by_peak(self):
+        return self.config.by_rule and self.config.retract_by_priority
+
     def run(self, macro=True, pool=None):
         pool = pool or self.pool()
-        rule = Peak() if self.config.by_rule and self.config.retract_by_priority else Optimistic()
+        rule = Peak(self.config.retract_latest) if self.by_peak else Optimistic()
         policy = Policy(build(self.policy, {}, seed=7), rule)
         return simulate(self.requests, ApartScheduler(policy, pool, self.config), self.cost, macro)
 
@@ -89,7 +93,6 @@ def configs(draw, size):
         retract_latest=draw(st.booleans()),
         preempt_by=draw(st.sampled_from([None, None, 0, 2])),
         retract_by_priority=draw(st.booleans()),
-        returns_to=draw(st.sampled_from(["end", "end", "front"])),
     )
 
 
@@ -189,6 +192,8 @@ def test_every_account_adds_up(scenario):
     assert found["slot_steps"]["bought"] == scenario.config.slots * found["steps"]
     assert sum(found["pages"]["positions"].values()) == pytest.approx(scenario.pages * scenario.page_size)
     assert all(positions >= -1e-6 for positions in found["pages"]["positions"].values())
+    if scenario.by_peak and scenario.config.preempt_by is None:
+        assert found["preemptions"] == 0
     counts = dict(found["requests"])
     assert counts.pop("injected") == len(scenario.requests) == sum(counts.values())
     assert counts["finished"] + counts["rejected"] + counts["cancelled"] == len(scenario.requests)
@@ -205,6 +210,8 @@ def test_every_account_adds_up(scenario):
 def scenario_limit(scenario, request):
     """Most outputs that the memory has room for behind a prompt."""
     size, memory = scenario.page_size, scenario.pages * scenario.page_size
+    if scenario.config.by_rule:
+        return memory - request.prompt
     return min(memory - 2 - request.prompt, memory - -(-request.prompt // size) * size - size - 1)
 
 

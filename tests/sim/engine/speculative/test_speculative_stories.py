@@ -8,12 +8,13 @@ import pytest
 from sim_stories import engine, happenings, job, run
 from speculative_stories import always, speculating
 
+from policies.priority import PriorityOrder
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Affine, Unit
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Reserve
-from sim.request import Patience
+from sim.request import Patience, Request
 
 
 def verified(log):
@@ -128,3 +129,15 @@ def test_a_draft_costs_what_a_prefill_token_costs():
 def test_what_it_excludes(modes, wrong):
     with pytest.raises(ValueError, match=wrong):
         speculating(engine(1, **modes), 2, always(0))
+
+
+def test_a_more_urgent_request_takes_the_slot_of_one_that_speculates():
+    requests = [Request("b", 0, 1, 8, priority=2), Request("c", 1, 1, 1)]
+    log = run(
+        requests, speculating(engine(1, page_size=1, order=PriorityOrder(), preempt_for_slot=True), 3, always(0))
+    )
+    assert [(each.time, each.what, each.who) for each in happenings(log, "preempted", "finished")] == [
+        (1, "preempted", "b"),
+        (2, "finished", "c"),
+        (9, "finished", "b"),
+    ]

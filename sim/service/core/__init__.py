@@ -1,0 +1,1 @@
+"""The compiled core: one engine and its arrivals in C, with the log of the Python kernel to the byte."""
