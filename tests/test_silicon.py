@@ -5,16 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from benchmarks.silicon import pools
 from benchmarks.silicon.__main__ import main, table
 from benchmarks.silicon.constants import Constants, constants, with_constants
 from benchmarks.silicon.loop import lengths, simulated
-from benchmarks.silicon.pools import PoolRow, firsts, pool_row
+from benchmarks.silicon.pools import pool_row
 from benchmarks.silicon.rows import Row, aggregated, is_open, quantisation, some
 from benchmarks.silicon.servers import decisions_of_vllm, engine, steps_held
 from calibrate.profiles.profile import named, profile
 from sim.cost.shape import Shape
-
-KINDS = ("fp4", "fp8")
 
 ROW = Row(
     id="a",
@@ -140,11 +139,12 @@ def test_a_rank_of_attention_is_a_replica_of_its_pool() -> None:
     assert (row.row.clients, row.row.ttft_s) == (64, 0.2)
 
 
-def test_constants_of_pools_come_from_the_first_rows_of_each_precision() -> None:
-    rows = [
-        PoolRow(Row(**{**vars(ROW), "id": f"{kind}{n}", "precision": kind}), {}) for n in range(7) for kind in KINDS
-    ]
-    assert [of.row.id for of in firsts(rows)] == [f"{kind}{n}" for kind in KINDS for n in range(5)]
+def test_constants_of_pools_come_from_the_first_rows_and_are_applied_to_the_others() -> None:
+    simulated_ = {"simulated_ttft": [0.1] * 6, "simulated_tpot": [0.02] * 6}
+    found = pd.DataFrame({"ttft": [0.3] * 5 + [0.5], "tpot": [0.01] * 5 + [0.04], **simulated_})
+    rest, delay, factor = pools.with_constants(found)
+    assert (delay, factor) == pytest.approx((0.2, 0.5))
+    assert rest[["simulated_ttft", "simulated_tpot"]].to_numpy().tolist() == [pytest.approx([0.3, 0.01])]
 
 
 def test_a_step_with_a_prompt_lasts_at_least_as_long_as_its_launches() -> None:
