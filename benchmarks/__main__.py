@@ -31,7 +31,8 @@ from benchmarks.plan import (
 HEADING = (
     "CPU seconds, the best of {repeats}: simulation and full accounting. Poisson arrivals at {rate:g}/s unless "
     "said otherwise, prompt 512, 256 slots, token budget 2048, pages of 16, affine cost, fcfs. vllm: the preset's "
-    "asynchronous scheduling, and its prefix cache where it is on; prompts given by lengths only. A lognormal law "
+    "asynchronous scheduling, and its prefix cache where it is on; sglang likewise, with its radix cache and chunks "
+    "of 8192; prompts given by lengths only. A lognormal law "
     "is named by its mean; its standard deviation is the same."
 )
 

@@ -7,10 +7,14 @@ from typing import Literal
 
 from policies.registry import build
 from sim.cost.forms import Affine
+from sim.engine.apart.config import ApartConfig
+from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
+from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
+from sim.memory.radix import RadixPool
 from sim.policy.base import Policy
 from sim.request import Request
 from traces.synthetic import Fixed, Lognormal, Poisson, Synthetic, generate
@@ -19,6 +23,7 @@ from traces.synthetic.token_counts import Length
 PROMPT = 512
 SLOTS = 256
 TOKEN_BUDGET = 2048
+APART = ApartConfig(slots=SLOTS, max_prefill_tokens=16384, chunked_prefill_size=8192, depth=2)
 PAGE_SIZE = 16
 ENOUGH_PAGES = 100_000
 COST = Affine(base=5e6, per_sequence=40e3, per_context_token=25.0, per_prefill_token=40e3)
@@ -33,7 +38,7 @@ LAWS: dict[Outputs, Length] = {
 """Laws of output lengths; a lognormal one by its mean, its standard deviation being the same."""
 
 
-EngineName = Literal["plain", "vllm, cache off", "vllm, cache on"]
+EngineName = Literal["plain", "vllm, cache off", "vllm, cache on", "sglang, cache off", "sglang, cache on"]
 """Plain: synchronous. The others: the axes of the preset, with asynchronous scheduling. Prompts have lengths only."""
 
 
@@ -57,9 +62,14 @@ class Case:
         return generate(spec, SEED)
 
 
-def scheduler(engine: EngineName = "plain") -> Scheduler:
+def scheduler(engine: EngineName = "plain") -> Planner:
     """A new engine, first come first served, whose memory suffices for every case."""
+    if engine.startswith("sglang"):
+        tokens = ENOUGH_PAGES * PAGE_SIZE
+        cached = engine == "sglang, cache on"
+        memory = RadixPool(tokens, 1) if cached else PagePool(tokens, 1)
+        return ApartScheduler(Policy(build("requeue", {}, SEED)), memory, APART)
     policy = Policy(build("fcfs", {}, SEED))
-    pool = (PrefixPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
+    pool = (ExtentPool if engine == "vllm, cache on" else PagePool)(ENOUGH_PAGES, PAGE_SIZE)
     depth = 1 if engine == "plain" else 2
     return Scheduler(policy, pool, EngineConfig(slots=SLOTS, token_budget=TOKEN_BUDGET, depth=depth))

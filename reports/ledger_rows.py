@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ ROWS = (
         "·",
         ".",
         "empty: nobody waited",
-        "fewer slots, fewer GPUs, or more traffic",
+        "an empty slot takes no time: fewer slots save nothing; the headroom says whether fewer GPUs would do",
     ),
     LedgerRow("idle", "#f0f0f0", "#2a2e33", " ", " ", "no step ran"),
     LedgerRow("down", "#c0392b", "#d9705f", "!", "!", "the replica had failed"),
@@ -118,3 +119,20 @@ def of(account: Mapping[str, float]) -> list[tuple[LedgerRow, float]]:
 def useful(account: Mapping[str, float]) -> float:
     """The sum of the useful rows of an account, in its unit."""
     return sum(account[key] for key in USEFUL)
+
+
+PRESENT = {
+    "held": ("batching", "continuous"),
+    "recomputed": ("admission", "reserve"),
+    "prefill": ("prefix_cache", True),
+}
+"""The engine setting with which the advice on a row is followed already: key and value."""
+
+
+def advice(row: LedgerRow, summary: Mapping[str, Any]) -> str:
+    """What would reduce a row of a run; empty if there is nothing, or if the engine is set so already."""
+    key, value = PRESENT.get(row.key, ("", None))
+    engine = summary.get("engine") or {}
+    if key and engine.get(key) == value:
+        return "" if row.key != "held" or engine.get("evict") == "before" else "evict: before"
+    return row.advice

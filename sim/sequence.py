@@ -115,13 +115,14 @@ class HeldPages:
     pool      the memory, for an order that looks into the cache
     reserved  pages, under an admission rule that reserves them
     table     its pages that are in the prefix cache, and `keys` the keys of its prompt's (`sim.memory.prefix`)
+    own       of these, pages that are counted and not in the table (`sim.memory.extents`)
     content   its tokens (`sim.memory.content`); None: not made yet
     node      the end of its path in the radix cache (`sim.memory.radix`)
     in_tree   tokens found for it, or published by it (`sim.memory.radix`, `sim.memory.prefix`)
     counted   tokens of the radix cache that count it among their hits (`sim.memory.radix`)
     """
 
-    __slots__ = ("content", "counted", "in_tree", "keys", "node", "pool", "reserved", "table")
+    __slots__ = ("content", "counted", "in_tree", "keys", "node", "own", "pool", "reserved", "table")
 
     def __init__(self, pool: Lookup = NOWHERE) -> None:
         self.pool = pool
@@ -130,15 +131,19 @@ class HeldPages:
         self.keys: list[bytes] = []
         self.content: Any = None
         self.node: Any = None
-        self.in_tree = self.counted = 0
+        self.in_tree = self.counted = self.own = 0
 
     def hold(self, table: list[Page]) -> None:
         """Hold these pages of the prefix cache, and no others."""
         self.table = table
 
+    def hold_own(self, pages: int) -> None:
+        """Hold so many cached pages that no other sequence can find."""
+        self.own = pages
+
     def lose(self) -> None:
         """Hold nothing: the content of the memory is lost."""
-        self.reserved = self.in_tree = self.counted = 0
+        self.reserved = self.in_tree = self.counted = self.own = 0
         self.table, self.node = [], None
 
     def reserve(self, pages: int) -> None:
@@ -234,6 +239,11 @@ class Sequence:
         self.serial = serial
         self.entered = step
         self.computed = computed
+
+    @property
+    def wanted(self) -> int:
+        """Positions that it could compute in a step now; it does not decode."""
+        return self.known - self.computed
 
     def compute(self, tokens: int) -> bool:
         """A step that has been planned computes `tokens` positions; whether all known ones are computed."""

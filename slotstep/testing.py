@@ -57,7 +57,8 @@ def ledger(result: Result) -> str:
     lost = [(amount, row) for row, amount in ledger_rows.of(account) if row.key not in ledger_rows.USEFUL and amount]
     lines = [f"of {bought:,} slot-steps bought:"]
     for amount, row in sorted(lost, key=lambda found: -found[0]):
-        advice = f" ({row.advice})" if row.advice else ""
+        told = ledger_rows.advice(row, result.summary)
+        advice = f" ({told})" if told else ""
         lines.append(f"  {row.key:10} {percent(amount / bought):>6}  {amount:,}: {row.meaning}{advice}")
     return "\n".join(lines)
 

@@ -1,8 +1,8 @@
 """Where the tests find the data they are checked against, and how many examples a property is tried on.
 
 Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 400, and `mutants`
-(`make mutants`) 10, without a search for the smallest that fails. They carry the mark `property`; what takes long for
-another reason carries `slow`.
+(`make mutants`) 10, without a search for the smallest that fails. None is timed: a machine may be busy with something
+else. They carry the mark `property`; what takes long for another reason carries `slow`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("quick", derandomize=True, deadline=None, max_examples=50)
-settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=400)
-settings.register_profile("mutants", derandomize=True, deadline=None, max_examples=10, phases=[Phase.generate])
+NOT_TIMED = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", NOT_TIMED, max_examples=50)
+settings.register_profile("thorough", NOT_TIMED, max_examples=400)
+settings.register_profile("mutants", NOT_TIMED, max_examples=10, phases=[Phase.generate])
 settings.load_profile("quick")
 
 ROOT = Path(__file__).parent.parent

@@ -40,19 +40,21 @@ def test_json_holds_every_case_with_its_counts(capsys: pytest.CaptureFixture[str
     found = json.loads(printed.out)
     assert [(each["small"]["requests"], each["large"]["requests"]) for each in found["throughputs"]] == [
         (50, 150)
-    ] * 4
+    ] * 6
     assert [each["engine"] for each in found["throughputs"]] == [
         "plain",
         "plain",
         "vllm, cache off",
         "vllm, cache on",
+        "sglang, cache off",
+        "sglang, cache on",
     ]
     assert found["huge"] is None
     ratio = found["ratio"]
     assert ratio["macro"]["steps"] == ratio["stepped"]["steps"] >= 40 * 800 / 256
     assert ratio["simulation"] == ratio["stepped"]["simulation_s"] / ratio["macro"]["simulation_s"]
     assert f"Python {sys.version_info[0]}.{sys.version_info[1]}" in found["machine"]
-    assert printed.err.count("timing ") == 9
+    assert printed.err.count("timing ") == 13
 
 
 @pytest.mark.slow

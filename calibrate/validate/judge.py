@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from calibrate.arrays import Floats
 from sim.accounting.latencies import describe, request_latencies
-from sim.accounting.ledger import decoding
 from sim.accounting.requests import RequestRecords
+from sim.accounting.work.wasted import decoding
 from sim.cost.forms import StepCost
 from sim.cost.shape import Shape
 from sim.log.events import EventLog

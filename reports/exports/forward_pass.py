@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.accounting.ledger import planned_by_step
 from sim.accounting.requests import RequestRecords
+from sim.accounting.work.plan_times import planned_by_step
 from sim.log.events import EventLog, Integers, Kind
 
 LINES_AT_ONCE = 10_000

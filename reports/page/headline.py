@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reports import ledger_rows
 from reports.page.report import Run
+from reports.text import headroom
 from reports.text.comparison_sentences import sentences
 from reports.text.metric_comparison import MetricComparison, compare, declared, written
 from reports.units import ABSENT, duration, percent, significant
@@ -52,10 +53,8 @@ def _value_and_rest(comparison: MetricComparison, names: Sequence[str]) -> tuple
 
 
 def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """A sentence per run on the use of its slots; the comparison of runs, or the throughput of a single one."""
-    found = [_slots(run, len(runs) > 1) for run in runs]
-    if len(runs) > 1 and len({sentence.partition(": ")[2] for sentence in found}) == 1:
-        found = [f"All policies: {found[0].partition(': ')[2]}"]
+    """Headroom and use of the slots of each run; and the comparison of runs, or the throughput of a single one."""
+    found = [sentence for of in (_headroom, _slots) for sentence in _of_each(runs, of)]
     if len(runs) == 1:
         return found, [_throughput(runs[0])]
     caveats = {sentence.partition(": ")[2] for run in runs for sentence in sentences([run.summary])}
@@ -63,19 +62,32 @@ def answers(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
     return found, [sentence for sentence in whole if sentence.partition(": ")[2] not in caveats]
 
 
-def _slots(run: Run, several: bool) -> str:
+def _of_each(runs: Sequence[Run], of: Callable[[Run], str]) -> list[str]:
+    """A sentence of each run that has one, with its name if there are several; one for all if they say the same."""
+    found = {run.name: of(run) for run in runs}
+    if len(runs) > 1 and len(set(found.values())) == 1:
+        found = {"All policies": found[runs[0].name]}
+    return [f"{name}: {text}" if len(runs) > 1 else text for name, text in found.items() if text]
+
+
+def _headroom(run: Run) -> str:
+    found = headroom.sentence(run.summary)
+    return f"{found[0].upper()}{found[1:]}." if found else ""
+
+
+def _slots(run: Run) -> str:
     account = run.summary["slot_steps"]
     bought = account["bought"]
-    begin = f"{run.name}: " if several else ""
     if not bought:
-        return f"{begin}no slot-steps were bought."
+        return "no slot-steps were bought."
     useful = f"{percent(ledger_rows.useful(account) / bought)} of {bought:,} slot-steps bought computed a token"
     lost = [(amount, row) for row, amount in ledger_rows.of(account) if row.key not in ledger_rows.USEFUL and amount]
     if not lost:
-        return f"{begin}{useful}."
+        return f"{useful}."
     amount, row = max(lost, key=lambda found: found[0])
-    advice = f" ({row.advice})" if row.advice else ""
-    return f"{begin}{useful}; the largest loss is {row.key}, {percent(amount / bought)}: {row.meaning}{advice}."
+    advice = ledger_rows.advice(row, run.summary)
+    what = "most of the rest is" if row.key == "no_demand" else "the largest loss is"
+    return f"{useful}; {what} {row.key}, {percent(amount / bought)}: {row.meaning}{f' ({advice})' if advice else ''}."
 
 
 def _throughput(run: Run) -> str:

@@ -127,7 +127,7 @@ def ledger(runs: Sequence[Run]) -> Table:
                         word(run.name),
                         word(row.key),
                         word(row.meaning),
-                        word(row.advice),
+                        word(ledger_rows.advice(row, run.summary)),
                         count(int(taken)),
                         share(taken / steps["bought"] if steps["bought"] else None),
                         share(spent / seconds["bought"] if seconds["bought"] else None),

@@ -41,8 +41,10 @@ def _variants(content: Content) -> Table:
     add_numbers(
         table, knob, "output\ntok/s", "occu-\npancy", *(["per M\ntokens"] if content["price"] is not None else [])
     )
-    table.add_column("missed beyond it", overflow="fold")
-    table.add_column("requests\nwait for", overflow="fold")
+    table.add_column(
+        "what a higher\nrate misses" if content["find"] != "replicas" else "what fewer\nmiss", overflow="fold"
+    )
+    table.add_column("limited by", overflow="fold")
     for each in answers:
         knee = each["knee"]
         numbers = [ABSENT] * (4 if content["price"] is not None else 3)
@@ -103,7 +105,7 @@ def money(amount: float | None) -> str:
 
 
 def sentences(content: Content) -> list[str]:
-    """`h100: 17.2 req/s fcfs, 18.9 fair; bound by KV pages.` per profile, then the objectives and the confidence."""
+    """`h100: 17.2 req/s fcfs (12.1 at the model's slow end); limited by KV pages.`, objectives, both errors."""
     answers: Sequence[Content] = content["answers"]
     unit = "replicas" if content["find"] == "replicas" else "req/s"
     lines = []
@@ -114,7 +116,7 @@ def sentences(content: Content) -> list[str]:
             for each in mine
         )
         causes = dict.fromkeys(each["bound_by"] for each in mine if each["bound_by"])
-        bound = f"; bound by {' and '.join(causes)}" if causes else ""
+        bound = f"; limited by {' and '.join(causes)}" if causes else ""
         lines.append(f"{profile or content['scenario']}: {found}{bound}.")
     how = f"at {100 * content['confidence']:g}% confidence each, from at most {content['seeds']} runs a point"
     if content["find"] != "replicas":
@@ -124,20 +126,50 @@ def sentences(content: Content) -> list[str]:
     lines.append(f"Met: {'; '.join(content['objectives']) or 'a queue that does not grow'} ({how}).")
     if content["resampled"] is not None:
         lines.append(
-            f"The workload draws nothing, so each run is another draw of stretches of {content['resampled']} of it."
+            f"The log is one sample of its traffic: each run is put together anew from its pieces of "
+            f"{content['resampled']}, in another order and some of them twice, so that the confidence is about "
+            "traffic like it."
         )
-    for each in answers[:1]:
-        if each["uncertainty"] is not None:
-            drawn = each["uncertainty"]
-            lines.append(f"Sure: under {drawn['draws']} draws of the step cost ({printable(drawn['source'])}).")
-    return lines
+    return lines + errors(content)
+
+
+def errors(content: Content) -> list[str]:
+    """Two sentences: the sampling error of the answers, and the error of the model."""
+    answers: Sequence[Content] = content["answers"]
+    unit = "replicas" if content["find"] == "replicas" else "req/s"
+    said = []
+    for each in answers:
+        if each["at"] is None:
+            continue
+        label = f" ({variant_label(answers, each)})" if len(answers) > 1 else ""
+        bounds = f"{at(content, each['at'])} {unit} are met"
+        if each["missed"] is not None:
+            bounds += f", {at(content, each['missed'])} missed"
+        said.append(bounds + label)
+    lines = [f"Sampling error, at {100 * content['confidence']:g}% confidence: {'; '.join(said)}."] if said else []
+    if not answers:
+        return lines
+    first = answers[0]
+    if (drawn := first["uncertainty"]) is not None:
+        return [*lines, f"Model error: under {drawn['draws']} draws of the step cost ({printable(drawn['source'])})."]
+    slow = first["slow_end"]
+    if slow["unknown"] is not None:
+        return [*lines, f"Model error: not known; {slow['unknown']}. It comes on top."]
+    return [
+        *lines,
+        f"Model error: at the slow end of the step cost's interval (95%) steps last {slow['decode']:.2f} times "
+        f"(decodes alone) and {slow['prompts']:.2f} times (with prompts) as predicted. It comes on top. "
+        f"Interval: {printable(slow['source'])}.",
+    ]
 
 
 def spread(content: Content, answer: Content) -> str:
-    """` (90% interval 15.1 to 19.4)`, or ` (6 GPUs; 7 to be 95% sure)`; empty without draws of the step cost."""
-    drawn = answer["uncertainty"]
+    """The answer with the model's error: ` (90% interval 15.1 to 19.4)`, ` (6 GPUs; 7 to be 95% sure)`, or ` (12.1 at
+    the model's slow end)`; empty for a cost without an interval.
+    """
+    drawn, slow = answer["uncertainty"], answer["slow_end"]
     if drawn is None:
-        return ""
+        return "" if slow["unknown"] is not None or answer["at"] is None else f" ({slow_end(content, answer)})"
     if content["find"] != "replicas":
         low, high = (at(content, drawn[end] or 0) for end in ("low", "high"))
         return f" (90% interval {low} to {high})"
@@ -147,6 +179,16 @@ def spread(content: Content, answer: Content) -> str:
         return ""
     each = answer["devices"] / answer["at"]
     return f" ({answer['devices']:,} GPUs; {round(drawn['sure'] * each):,} to be 95% sure)"
+
+
+def slow_end(content: Content, answer: Content) -> str:
+    """`12.1 at the model's slow end`, or `6 GPUs; 7 at the model's slow end`."""
+    found = answer["slow_end"]["at"]
+    if content["find"] != "replicas":
+        return f"{at(content, found or 0)} at the model's slow end"
+    each = answer["devices"] / answer["at"]
+    more = "no number of them" if found is None else f"{round(found * each):,}"
+    return f"{answer['devices']:,} GPUs; {more} at the model's slow end"
 
 
 def _number(content: Content, answer: Content) -> str:

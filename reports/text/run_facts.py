@@ -7,6 +7,7 @@ from typing import Any
 
 from reports import latency_origin, ledger_rows
 from reports.latency_origin import LATENCIES
+from reports.text.headroom import sentence
 from reports.text.metric_comparison import compared_value, written
 from reports.units import ABSENT, duration, percent, printable, significant
 from sim.accounting.metrics import chosen
@@ -27,6 +28,8 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     tokens, pages, rates = summary["tokens"], summary["pages"], summary["rates"]
     yield "requests", f"{requests['injected']:,} injected: {what_became(requests, summary['rejections'])}"
     yield "makespan", f"{duration(summary['makespan_s'])} in {summary['steps']:,} steps"
+    if headroom := sentence(summary):
+        yield "headroom", headroom
     yield (
         "occupancy",
         f"{percent(summary['occupancy'])}: {ledger_rows.useful(steps):,} useful of {steps['bought']:,} slot-steps",
@@ -43,7 +46,7 @@ def facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         "rates",
         f"{_rates(rates)}, {_rate(summary['tokens_per_slot_step'])} tokens per slot-step",
     )
-    extra = "".join(f", {tokens[key]:,} {key}" for key in ("cached", "padding", "lost") if tokens[key])
+    extra = "".join(f", {tokens[key]:,} {key}" for key in ("cached", "rejected", "padding", "lost") if tokens[key])
     yield "by gaps", _by_gaps(rates)
     yield "at once", _at_once(summary["concurrency"])
     yield (

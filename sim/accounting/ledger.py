@@ -6,17 +6,16 @@ is the time in which no step ran. Page positions are live + tail + reserved + ca
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.accounting.requests import Bools, RequestRecords, rows_of
+from sim.accounting.requests import Bools, RequestRecords
+from sim.accounting.work.plan_times import planned_by_step
+from sim.accounting.work.wasted import wasted_stretches
 from sim.log.events import Integers, Kind, Reason
-from sim.request import Request
 
 ROWS = (
     "decode",
@@ -38,9 +37,6 @@ EMPTY_ROW = {
     Reason.LIMITED: "limited",
 }
 
-Work = tuple[int, int, int | None, int]
-"""(first step, end, positions computed before, positions computed): a chunk, or a stint (before: None)."""
-
 
 def begins(fleet: Sequence[RequestRecords]) -> int:
     """The first queue entry over all replicas, ns; 0 if there is none."""
@@ -57,20 +53,6 @@ def makespan(fleet: Sequence[RequestRecords]) -> int:
         return 0
     last = max(int(records.ended[records.queued >= 0].max()) for records in entered)
     return max(last, *(int(records.step_ends[-1]) for records in entered if len(records.step_ends))) - begins(fleet)
-
-
-def planned_by_step(records: RequestRecords) -> Integers:
-    """When each step was planned, ns, int64 of shape (steps,).
-
-    When it starts, or at depth 2 when the one before it does, but never before its batch.
-    """
-    log = records.log
-    runs = log.run_table()
-    starts = records.step_ends - log.step_durations()
-    if log.depth > 1:
-        starts = np.concatenate(([0], starts[:-1]))
-    planned: Integers = np.maximum(starts, np.repeat(runs["planned"], runs["steps"]))
-    return planned
 
 
 def waiting_by_step(records: RequestRecords) -> Integers:
@@ -129,79 +111,6 @@ def slot_rows(
         time[row] -= int(elapsed[end] - elapsed[first_step])
         time["wasted"] += int(elapsed[end] - elapsed[first_step])
     return steps, time
-
-
-def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[str, int, int]]:
-    """(row, first step, end) of everything booked for the chosen requests, whose work was wasted."""
-    log = records.log
-    over, redone = records.values(Kind.RELEASED, 0), records.values(Kind.QUEUED, 0)
-    indices = np.flatnonzero(chosen)
-    if not len(indices):
-        return
-    stays, stints, chunks = (
-        rows_of(table, column, indices)
-        for table, column in ((log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1))
-    )
-    still = log.still()
-    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
-    for index in indices.tolist():
-        worked: list[Work] = [
-            (start, stop, None, stop - start)
-            for _, first, end in stints.get(index, [])
-            for start, stop in decoding(first, end, still)
-        ]
-        worked += [(step, step + 1, start, tokens) for step, _, start, tokens in chunks.get(index, [])]
-        worked.sort(key=itemgetter(0))
-        facts = bool(over[index]), int(redone[index]), int(here[index])
-        yield from stretches(log.requests[index], stays.get(index, []), worked, *facts)
-
-
-def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The parts of a stint between steps in which decoders stand still, which are in order: (first step, end)."""
-    for step in still[bisect_left(still, first) : bisect_left(still, end)]:
-        if first < step:
-            yield first, step
-        first = step + 1
-    if first < end:
-        yield first, end
-
-
-def stretches(
-    request: Request, stays: list[list[int]], worked: list[Work], over: bool, redone: int = 0, here: int = 0
-) -> Iterator[tuple[str, int, int]]:
-    """The rows in which one request was booked, in order: by what it computed, `held` or `no_budget` in between.
-
-    redone  positions that it computed again because another engine lost them
-    here    the first step in which KV that came from another engine was here
-    """
-    computed, peak = 0, redone
-    cancel_tokens = request.patience.cancel_tokens
-    for _, entered, left in stays:
-        at = entered
-        for first, end, start, tokens in worked:
-            if not entered <= first < left:
-                continue
-            yield from unserved(at, first, here)
-            if start is None:
-                row = "decode"
-                computed += tokens
-            elif cancel_tokens and start >= request.prompt + cancel_tokens - 1:
-                row = "held"
-            else:
-                row = "recomputed" if start < peak else "prefill" if start < request.prompt else "decode"
-                computed = start + tokens
-            peak = max(peak, computed)
-            yield row, first, end
-            at = end
-        yield from unserved(at, left, left if over and left == stays[-1][2] else here)
-
-
-def unserved(first: int, end: int, here: int) -> Iterator[tuple[str, int, int]]:
-    """The rows of steps in which a sequence with a slot computed nothing: `held` before its KV was here."""
-    if first < min(end, here):
-        yield "held", first, min(end, here)
-    if max(first, here) < end:
-        yield "no_budget", max(first, here), end
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ METRICS: Registry[Metric] = Registry(
         "pages": "sim.accounting.keys.memory:PAGES",
         "tokens": "sim.accounting.keys.tokens:TOKENS",
         "cache": "sim.accounting.keys.memory:CACHE",
+        "speculation": "sim.accounting.keys.speculation:SPECULATION",
         "tokens_per_slot_step": "sim.accounting.keys.run:TOKENS_PER_SLOT_STEP",
         "attainment": "sim.accounting.keys.objectives:ATTAINMENT",
         "objectives_from": "sim.accounting.keys.objectives:OBJECTIVES_FROM",
@@ -66,7 +67,7 @@ METRICS: Registry[Metric] = Registry(
 
 OF_THE_SCENARIO = (
     *("scenario", "policy", "predictor", "seed", "preset", "profile", "profiles", "remarks", "metrics"),
-    *("measured", "queue_grows", "sessions"),
+    *("engine", "headroom", "measured", "queue_grows", "sessions"),
 )
 """Keys of a summary that are no metrics of the log, and are not those of a metric."""
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.accounting.work.verifications import Verifications, awaited_until, gaps
 from sim.log.events import EventLog, Integers, Kind
 
 Bools = NDArray[np.bool_]
@@ -155,14 +156,26 @@ class RequestRecords:
     def all_stints(self) -> tuple[Integers, Integers, Integers]:
         """Stints of decoding: request, first step, and the step after the last whose token was delivered."""
         request, first, end = self.log.stint_table().T
-        cut = np.isin(self.kind, (Kind.CANCELLED, Kind.TIMED_OUT, Kind.LOST))
-        if not cut.any():
-            return request, first, end
-        awaited = np.full(len(self.log.requests), len(self.step_ends))
-        np.minimum.at(awaited, self.request[cut], self.value[cut])
-        end = np.minimum(end, awaited[request])
+        end = np.minimum(end, self.awaited[request])
         some = end > first
         return request[some], first[some], end[some]
+
+    @cached_property
+    def awaited(self) -> Integers:
+        """The step from which on nobody waits for the tokens of each request."""
+        return awaited_until(self.kind, self.request, self.value, len(self.log.requests), len(self.step_ends))
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """What verifications of drafts brought; none without speculative decoding."""
+        return Verifications(self.log, self.awaited)
+
+    @cached_property
+    def deliveries(self) -> tuple[Integers, Integers]:
+        """With speculative decoding: each time at which one or more tokens came: (request, ns)."""
+        first = np.isin(self.kind, (Kind.FIRST_TOKEN, Kind.RESUMED))
+        request, time = self.verifications.deliveries(self.step_ends)
+        return np.concatenate((self.request[first], request)), np.concatenate((self.time[first], time))
 
     @cached_property
     def first_places(self) -> tuple[Integers, Bools]:
@@ -213,16 +226,22 @@ class RequestRecords:
         other = np.isin(self.kind, (Kind.FIRST_TOKEN, Kind.RESUMED))
         brought = np.searchsorted(self.step_ends, self.time[other], side="right") - 1
         brought = np.concatenate((brought, self.late_starts[2]))
-        return self.decoders_by_step(everyone) + np.bincount(brought, minlength=len(self.step_ends))
+        verified = self.verifications.tokens_by_step(len(self.step_ends))
+        return self.decoders_by_step(everyone) + verified + np.bincount(brought, minlength=len(self.step_ends))
 
     @cached_property
     def pauses(self) -> tuple[Integers, Integers]:
-        """Gaps that contain a step without a token, unless all decoders stood still in it: (request, ns)."""
+        """Gaps that contain a step without a token, unless all decoders stood still in it: (request, ns).
+
+        With speculative decoding all gaps: from one delivery to the next, of however many tokens.
+        """
+        if len(self.verifications.step):
+            return gaps(*self.deliveries)
         resumed = self.kind == Kind.RESUMED
-        gaps = self.time[resumed] - self.step_ends[self.value[resumed]]
+        paused = self.time[resumed] - self.step_ends[self.value[resumed]]
         request, before, step = self.late_starts
         late = self.step_ends[step] - self.step_ends[before]
-        return np.concatenate((self.request[resumed], request)), np.concatenate((gaps, late))
+        return np.concatenate((self.request[resumed], request)), np.concatenate((paused, late))
 
     @cached_property
     def tokens(self) -> Integers:
@@ -230,6 +249,7 @@ class RequestRecords:
         request, first, end = self.stints
         given = np.bincount(request, end - first, len(self.log.requests)).astype(np.int64)
         given += np.bincount(self.late_starts[0], minlength=len(self.log.requests))
+        given += self.verifications.tokens_of(len(self.log.requests))
         return given + self.count(Kind.FIRST_TOKEN) + self.count(Kind.RESUMED)
 
     @cached_property
@@ -242,6 +262,7 @@ class RequestRecords:
         np.maximum.at(latest, request, self.step_ends[self.decode_steps[end - 1]])
         request, _, step = self.late_starts
         np.maximum.at(latest, request, self.step_ends[step])
+        np.maximum.at(latest, *self.verifications.deliveries(self.step_ends))
         return latest
 
     @cached_property
@@ -264,14 +285,6 @@ def range_maxima(values: Integers, first: Integers, end: Integers) -> Integers:
         result[here] = np.maximum(table[first[here]], table[end[here] - width])
         table, width = np.maximum(table[:-width], table[width:]), 2 * width
     return result
-
-
-def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:
-    """The rows of the chosen requests, by request."""
-    rows: dict[int, list[list[int]]] = {}
-    for row in table[np.isin(table[:, column], chosen)].tolist():
-        rows.setdefault(row[column], []).append(row)
-    return rows
 
 
 def status_counts(status: Integers) -> dict[str, int]:

@@ -214,16 +214,21 @@ class Curve(ABC):
 
 @dataclass(frozen=True)
 class Affine(Curve):
-    """A sum of parts: base + host + per decoding sequence + per prefill token + per context token + ..."""
+    """A sum of parts: base + host + per decoding sequence + per prefill token + per context token + ...
+
+    A draft that is verified costs what a prefill token costs, and reads no context of its own.
+    """
 
     base: float = 0.0
     per_prefill_token: float = 0.0
 
     def fixed(self, shape: Shape) -> float:
-        """base + host + per_sequence x decodes, and what the chunks and copies add."""
+        """base + host + per_sequence x decodes, and what drafts, chunks and copies add."""
         exact = self.base + self.host + self.per_sequence * shape.decodes
         if self.per_tail_token:
             exact += self.tail(shape)
+        if shape.drafts:
+            exact += self.per_prefill_token * shape.drafts
         if shape.chunks:
             exact += self.per_prefill_token * shape.chunk_tokens
             exact += self.per_chunk_work * (shape.double_work / 2)
@@ -235,8 +240,8 @@ class Roofline(Curve):
     """host + smoothmax(weight_pass, per_token x tokens) + attention + per-sequence work.
 
     The matrix products of all tokens of a step share one pass over the weights, so the slower of the two
-    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + chunk tokens, padded
-    to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
+    sets the pace; smoothmax(a, b) = (a^4 + b^4)^(1/4) rounds the corner. tokens = decodes + drafts + chunk tokens,
+    padded to the next of `graph_sizes` unless there are more than the largest; per_sequence counts every sequence in
     the batch, and per_chunk besides those that compute part of a prompt.
     """
 
@@ -252,7 +257,7 @@ class Roofline(Curve):
     def fixed(self, shape: Shape) -> float:
         """host + smoothmax(weights, arithmetic) + per_sequence x sequences, and what chunks and copies add."""
         weights = self.weight_pass * self.weight_pass
-        arithmetic = self.per_token * padded(shape.decodes + shape.chunk_tokens, self.graph_sizes)
+        arithmetic = self.per_token * padded(shape.dense_tokens, self.graph_sizes)
         arithmetic *= arithmetic
         exact = self.host + sqrt(sqrt(weights * weights + arithmetic * arithmetic))
         sequences = self.per_sequence * (shape.decodes + shape.chunks)

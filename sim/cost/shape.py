@@ -9,6 +9,7 @@ class Shape:
     decodes        sequences that compute exactly one new token (held ones are computed too and count)
     context        cached positions the decoding sequences attend to, without the new ones
     longest        the most that one of them attends to, if the cost depends on it
+    drafts         draft tokens that decoding sequences verify, besides their one new token each
     chunks         sequences that compute part of a prompt, or recompute
     chunk_tokens   positions those compute
     pieces         (start, positions) of each of those
@@ -25,6 +26,7 @@ class Shape:
         "copied",
         "decodes",
         "double_work",
+        "drafts",
         "longest",
         "pages",
         "pieces",
@@ -34,7 +36,7 @@ class Shape:
     def __init__(self) -> None:
         self.decodes = self.context = self.longest = self.pages = 0
         self.chunks = self.chunk_tokens = self.double_work = 0
-        self.copied = self.swapped = 0
+        self.copied = self.swapped = self.drafts = 0
         self.pieces: list[tuple[int, int]] = []
 
     @property
@@ -47,6 +49,11 @@ class Shape:
         self.decodes += 1
         self.context += context
         self.longest = max(self.longest, context)
+
+    @property
+    def dense_tokens(self) -> int:
+        """Positions that share the matrix products: of decodes, their drafts, and chunks."""
+        return self.decodes + self.drafts + self.chunk_tokens
 
     def add_pages(self, pages: int) -> None:
         """The batch has tokens in so many pages more."""

@@ -49,7 +49,7 @@ class Table(Curve):
     dense      matrix products and all else that depends on the tokens alone, by tokens
     decode_dense  as `dense`, in a step of decodes alone; none: as `dense`
     decode     attention of a decode step by sequences: base, and rise with their *mean* context; or a `Surface`
-    sequences  what is done once for each sequence (the output head, sampling), by sequences; or none
+    sequences  what is done once for each sequence and each draft (the output head, sampling); or none
     chunk      attention of a chunk by its size: base, and rise with its start; or a `Surface`
     beside     as `decode`, in a step with a chunk; none: as `decode`
     crossing   in such a step, for each decode and each token of the largest chunk: launched and empty
@@ -82,9 +82,9 @@ class Table(Curve):
     def fixed(self, shape: Shape) -> float:
         """All but what grows with the context of the decodes."""
         dense = self.dense if shape.chunks or self.decode_dense is None else self.decode_dense
-        exact = self.host + dense(padded(shape.decodes + shape.chunk_tokens, self.graph_sizes))
+        exact = self.host + dense(padded(shape.dense_tokens, self.graph_sizes))
         if self.sequences is not None:
-            exact += self.sequences(shape.decodes + shape.chunks)
+            exact += self.sequences(shape.decodes + shape.drafts + shape.chunks)
         exact += self.per_sequence * (shape.decodes + shape.chunks)
         if shape.decodes:
             lines, tail = self.lines(shape), self.tail(shape)

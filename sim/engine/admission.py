@@ -7,7 +7,6 @@ and admits it, perhaps in place of a victim (displacement). `admit` books the ad
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import takewhile
 
 from sim.engine.batch import Batch
 from sim.engine.preemption import preempt
@@ -61,7 +60,7 @@ def enter(
         if victim is not None:
             withdrawn = state.unwritten(victim)
             if withdrawn:
-                batch.found = found = list(takewhile(lambda page: page not in withdrawn, found))
+                batch.found = found = state.pool.ahead_of(found, victim, withdrawn)
     start = seq.computed or len(found) * state.pool.page_size
     wanted = min(seq.known - start, limit)
     tokens = min(wanted, batch.budget + (0 if victim is None else batch.tokens_of(victim)))
@@ -90,7 +89,7 @@ def take_slot(state: EngineState, batch: Batch, limit: int) -> bool:
     if head is None or head.last_step >= state.log.steps:  # none, or displaced with a token in flight
         return False
     victim = displaced(state, head, batch.planned)
-    if victim is None or any(page.holders > 1 for page in state.unwritten(victim)):  # a newcomer counts on its step
+    if victim is None or state.pool.others_hold(victim, state.unwritten(victim)):  # a newcomer counts on its step
         return False
     return enter(state, head, batch, limit, victim) is None
 
@@ -120,7 +119,8 @@ def has_memory_for(
         others = [other for other in others if other is not victim]
         has = victim.positions(state.decoders.step)
         to_come -= victim.target.most - has
-        held = pool.pages_for(has + batch.tokens_of(victim)) if state.on_demand else victim.pages.reserved
+        covered = state.covered(victim, has + batch.tokens_of(victim))
+        held = pool.pages_for(covered) if state.on_demand else victim.pages.reserved
         free += pool.released(victim, held)
     if found:
         needs -= pool.in_use(found, victim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from sim.cost.shape import Shape
-from sim.log.events import NO_DEMAND
+from sim.log.events import NO_DEMAND, EventLog
 from sim.memory.pool import Found
 from sim.request import Nanoseconds
 from sim.sequence import Sequence
@@ -14,7 +14,7 @@ NO_GROWTH = array("q", [0])
 
 
 class Row:
-    """What the log says of the next step of a batch to be committed (`sim.log.events.RUN`), and of how many like it.
+    """What the log says of the next step of a batch to be committed (`sim.log.step_records`), and how many like it.
 
     start   when it starts, ns
     steps   how many steps of the batch count as planned; `done` of them are committed
@@ -152,6 +152,12 @@ class Batch(Shape):
             self.add_chunk(start, tokens)
         else:
             self.add_decode(start)
+
+    def log_work(self, log: EventLog) -> None:
+        """Log what the step computes of those that do not simply decode."""
+        for seq, start, tokens in self.work:
+            if tokens:
+                log.chunk(seq.index, start, tokens)
 
     def row_of(self, steps: int) -> tuple[int, ...]:
         """The row of the log for the next `steps` steps to be committed."""

@@ -38,7 +38,7 @@ def serve_all(state: EngineState, batch: Batch) -> bool:
     batch.spend(decoders.count)
     state.fill(pages)
     for seq in state.catching_up.values():
-        state.give(batch, seq, min(seq.known - seq.computed, limit, batch.budget))
+        state.give(batch, seq, min(seq.wanted, limit, batch.budget))
     return True
 
 
@@ -49,7 +49,7 @@ def all_can_be_served(state: EngineState, pages: int, budget: int, limit: int) -
     decoders (`Decoders.latest`): then the pass in order, too, serves all decoders before it.
     """
     for serial, seq in state.catching_up.items():
-        wanted = min(seq.known - seq.computed, limit)
+        wanted = min(seq.wanted, limit)
         tokens = min(wanted, budget)
         if tokens < wanted and serial <= state.decoders.latest:
             return False

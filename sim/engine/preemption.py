@@ -15,7 +15,7 @@ def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
     """
     step, now = state.decoders.step, batch.planned
     tokens = batch.withdraw(victim)
-    state.pool.withdraw(victim, len(state.unwritten(victim)))
+    state.pool.withdraw(victim, state.unwritten(victim))
     if victim.decoding:
         state.stop_decoding(victim)
     state.leave(victim, victim.computed + tokens)

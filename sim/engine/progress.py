@@ -35,22 +35,26 @@ def proceed(state: EngineState, batch: Batch, steps: int) -> None:
 
 def catch_up(state: EngineState, seq: Sequence, batch: Batch) -> None:
     """The step brings the sequence a token: it decodes from here on, or has all its tokens."""
-    decoders = state.decoders
-    step = decoders.step
     del state.catching_up[seq.serial]
-    batch.yields.append((seq, seq.last_step))
-    if state.pool.late:
-        state.admissions.filled.append((seq, seq.serial, seq.computed))
-    seq.catch_up(step)
-    decoders.latest = max(decoders.latest, seq.serial)
-    for listener in state.listeners:
-        listener.token(seq, step)
+    take_token(state, seq, batch)
     if seq.computed == seq.target.goal:
         end(state, seq, batch)
         return
-    decoders.join(seq)
+    state.decoders.join(seq)
     for listener in state.listeners:
-        listener.decoding(seq, step)
+        listener.decoding(seq, state.decoders.step)
+
+
+def take_token(state: EngineState, seq: Sequence, batch: Batch) -> None:
+    """All known positions of the sequence are computed: the step brings it a token."""
+    decoders = state.decoders
+    batch.yields.append((seq, seq.last_step))
+    if state.pool.late:
+        state.admissions.filled.append((seq, seq.serial, seq.computed))
+    seq.catch_up(decoders.step)
+    decoders.latest = max(decoders.latest, seq.serial)
+    for listener in state.listeners:
+        listener.token(seq, decoders.step)
 
 
 def end_due(state: EngineState, batch: Batch) -> None:
@@ -83,9 +87,7 @@ def commit(state: EngineState, batch: Batch, now: Nanoseconds, durations: array[
 def record(state: EngineState, batch: Batch, durations: array[Nanoseconds]) -> None:
     """Log the steps that have run."""
     steps, log, row = len(durations), state.log, batch.row
-    for seq, start, tokens in batch.work:
-        if tokens:
-            log.chunk(seq.index, start, tokens)
+    batch.log_work(log)
     growth = batch.growth
     if steps < len(growth):
         growth = NO_GROWTH if steps == 1 else NO_GROWTH + growth[row.done + 1 : row.done + steps]

@@ -42,9 +42,21 @@ class Scheduler:
         self.config = config
         self.policy = policy
         self.pool = pool
-        self.state = EngineState(policy, pool, config)
+        self.state = self.new_state()
         self.log = self.state.log
-        self.intake = Intake(self.state, self.closed)
+        self.intake = self.new_intake()
+
+    def new_state(self) -> EngineState:
+        """The state of an empty engine."""
+        return EngineState(self.policy, self.pool, self.config)
+
+    def new_intake(self) -> Intake:
+        """The entrance of the engine."""
+        return Intake(self.state, self.closed)
+
+    def new_batch(self, now: Nanoseconds) -> Batch:
+        """An empty plan."""
+        return Batch(now, self.config.token_budget)
 
     # ------------------------------------------------------------------ the plan
 
@@ -62,14 +74,14 @@ class Scheduler:
             self.evict_abandoned(now)
         if state.handover.due:
             state.hand_over(now)
-        batch = Batch(now, self.config.token_budget)
+        batch = self.new_batch(now)
         self.continue_running(batch)
         if state.waiting.count and not batch.preempted:
             self.admit_waiting(batch)
         self.measure(batch)
         if batch.tokens:
             self.look_ahead(batch)
-            progress.advance(state, batch)
+            self.advance(batch)
         elif self.pool.remembers:
             self.log.rest(now, self.pool.cached)
         return batch
@@ -105,7 +117,7 @@ class Scheduler:
         for serial, seq in list(state.running.items()):
             if serial not in state.running or (seq.over and not evict_late) or seq.index in away:
                 continue
-            wanted = 1 if seq.decoding else min(seq.known - seq.computed, limit)
+            wanted = 1 if seq.decoding else min(seq.wanted, limit)
             tokens = 0 if stopped else min(wanted, batch.budget)
             if state.on_demand and not self.make_room(seq, tokens, batch):
                 stopped = True
@@ -142,6 +154,10 @@ class Scheduler:
     def look_ahead(self, batch: Batch) -> None:
         """Set for how many steps the batch may repeat."""
         fast_path.look_ahead(self.state, batch, self.closed)
+
+    def advance(self, batch: Batch) -> None:
+        """Count what the step that has just been planned will have computed."""
+        progress.advance(self.state, batch)
 
     # ------------------------------------------------------------------ what has run
 

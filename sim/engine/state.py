@@ -16,7 +16,7 @@ from sim.log.events import CANCELLED, DEQUEUED, FETCHED, FINISHED, LOST, MOVED, 
 from sim.memory.pool import Found, PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, Nanoseconds
-from sim.sequence import Page, Sequence
+from sim.sequence import Sequence
 
 
 class EngineState:
@@ -95,6 +95,10 @@ class EngineState:
         size = self.pool.page_size
         return -(-(computed + tokens) // size) + (-computed // size)
 
+    def covered(self, seq: Sequence, positions: int) -> int:
+        """Positions for which a running sequence holds pages when it has computed so many."""
+        return positions
+
     def fill(self, pages: int) -> None:
         """Take `pages` pages, or count them as touched where they are reserved."""
         if self.on_demand:
@@ -104,8 +108,8 @@ class EngineState:
 
     def give(self, batch: Batch, seq: Sequence, tokens: int) -> None:
         """Have the step compute `tokens` positions of a sequence, in pages of its own."""
-        start, size = seq.computed, self.pool.page_size
-        self.fill(-(-(start + tokens) // size) + (-start // size))
+        start = seq.computed
+        self.fill(self.growth(seq, tokens))
         batch.add(seq, start, tokens)
         seq.behind = start + tokens < seq.known
         if self.pool.remembers:
@@ -133,13 +137,13 @@ class EngineState:
             elif self.running.get(serial) is seq:
                 self.pool.keep(seq, positions // self.pool.page_size)
 
-    def unwritten(self, seq: Sequence) -> list[Page]:
-        """Cached pages of a sequence that only the step being planned fills; none if it decodes."""
-        table = seq.pages.table
-        if seq.decoding or not table:
-            return []
+    def unwritten(self, seq: Sequence) -> int:
+        """How many cached pages of a sequence only the step being planned fills; 0 if it decodes."""
+        kept = self.pool.kept(seq)
+        if seq.decoding or not kept:
+            return 0
         in_flight = seq.last_step >= self.log.steps
-        return table[min(seq.computed, seq.known - in_flight) // self.pool.page_size :]
+        return max(0, kept - min(seq.computed, seq.known - in_flight) // self.pool.page_size)
 
     # ------------------------------------------------------------------ slots
 
@@ -184,7 +188,7 @@ class EngineState:
 
     def free(self, seq: Sequence, positions: int) -> None:
         """Free the pages of a sequence, in which it has `positions` positions."""
-        pages = self.pool.pages_for(positions)
+        pages = self.pool.pages_for(self.covered(seq, positions))
         if self.on_demand:
             self.pool.give_back(seq, pages)
         else:

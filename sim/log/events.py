@@ -1,8 +1,9 @@
 """The event log: the only output of a run. Flat integer arrays, written in order, never read for a decision.
 
-Five kinds of record. Events: something happened to a request. Stays: a sequence had a slot for a range of steps.
+Six kinds of record. Events: something happened to a request. Stays: a sequence had a slot for a range of steps.
 Stints: within a stay, it decoded, one token in each of a range of steps. Chunks: it was in a step otherwise,
-computing so many positions after so many. Runs: steps with the same batch, back to back, each with its duration.
+computing so many positions after so many. Verifications: a step verified its drafts. Runs: steps with the same
+batch, back to back, each with its duration (`sim.log.step_records`).
 Steps are numbered from 0 in the order they ran. Metrics are computed in `sim.accounting.metrics`.
 """
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from sim.log.cache_use import CacheUse
 from sim.log.merged_runs import cut, merged
+from sim.log.step_records import PACK_RUN, RUN, StepRecords
 from sim.request import Nanoseconds, Request
 
 Integers = NDArray[np.int64]
@@ -80,43 +82,8 @@ STAY = ("request", "first", "end")
 STINT = ("request", "first", "end")
 NOBODY = -1  # in place of the request of a stint: nobody decodes in these steps
 CHUNK = ("step", "request", "start", "tokens")
-RUN = (
-    "planned",  # when this batch was planned first, ns
-    "start",  # when it started, ns
-    "steps",
-    "decode",  # slots that yield one new token a step
-    "prefill",  # slots that compute prompt tokens
-    "recomputed",  # slots that compute anything a preemption had thrown away
-    "held",  # slots whose sequence has all its tokens, and empty slots of a closed static batch
-    "no_budget",  # slots whose sequence got nothing
-    "waiting",  # sequences that the plan left waiting
-    "reason",  # why, as far as slots stay empty
-    "tokens",  # positions computed a step
-    "redone",  # of these, positions that an earlier step had computed
-    "padding",  # positions computed for nothing: prompts padded to the longest
-    "context",  # cached positions the decoding sequences read, at the first step
-    "live",  # positions with a token during the first step, those it computes included
-    "filled",  # pages with a live position during the first step
-    "pages",  # pages held during the first step
-    "cached",  # free pages in the prefix cache during the first step
-)
-
-PACK_2, PACK_3, PACK_4, PACK_RUN = (Struct(f"={count}q").pack for count in (2, 3, 4, len(RUN)))
+PACK_2, PACK_3, PACK_4 = (Struct(f"={count}q").pack for count in (2, 3, 4))
 """Records as 64-bit integers: packing is several times faster than extending an array."""
-
-
-class StepRecords:
-    """The steps that ran, in order: rows of RUN, the duration of each step, the pages that each begins to fill."""
-
-    __slots__ = ("durations", "growth", "runs")
-
-    def __init__(self) -> None:
-        self.runs = bytearray()
-        self.durations, self.growth = array("q"), array("q")
-
-    def run_table(self) -> Integers:
-        """All runs: int64 of shape (runs, len(RUN)), a view."""
-        return np.frombuffer(self.runs, np.int64).reshape(-1, len(RUN))
 
 
 class EventLog:
@@ -286,8 +253,9 @@ class EventLog:
         digest = hashlib.sha256(b"slotstep log 1\n")
         digest.update("".join(f"{r.id}\t{r.tenant}\n" for r in self.requests).encode())
         digest.update("".join(f"{reason}\n" for reason in self.reasons).encode())
-        tables = (self.event_table, self.stay_table, self.stint_rows, self.chunk_table, self.maximal_runs)
-        for part in (read() for read in (*tables, self.step_durations, self.filled_by_step)):
+        tables = [self.event_table, self.stay_table, self.stint_rows, self.chunk_table, self.maximal_runs]
+        verified = [self.ran.verification_table] if self.ran.verified else []
+        for part in (read() for read in (*tables, self.step_durations, self.filled_by_step, *verified)):
             digest.update(f"{part.shape}\n".encode())
             digest.update(np.ascontiguousarray(part, dtype="<i8").data)
         return digest.hexdigest()

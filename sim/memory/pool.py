@@ -84,6 +84,18 @@ class PagePool:
     def keep(self, seq: Sequence, full: int) -> None:
         """Enter the first `full` pages of a sequence, which are full, into the cache."""
 
+    def kept(self, seq: Sequence) -> int:
+        """How many of the pages that a sequence holds are in the cache."""
+        return 0
+
+    def others_hold(self, seq: Sequence, pages: int) -> bool:
+        """Whether another sequence holds one of the last `pages` cached pages of this one."""
+        return False
+
+    def ahead_of(self, found: Found, seq: Sequence, pages: int) -> Found:
+        """The pages of `found` before the first of the last `pages` cached pages of a sequence."""
+        return found
+
     def in_use(self, found: Found, without: Sequence | None = None) -> int:
         """How many of the pages found sequences hold, one of them left out."""
         return 0

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from hashlib import blake2b
+from itertools import takewhile
 
 from sim.log.cache_use import CacheUse
 from sim.memory.content import Share, domain
-from sim.memory.pool import PagePool
+from sim.memory.pool import Found, PagePool
 from sim.request import Request
 from sim.sequence import Page, Sequence
 
@@ -101,7 +102,7 @@ class PrefixPool(PagePool):
 
     def withdraw(self, seq: Sequence, pages: int) -> None:
         """Take the last `pages` cached pages of a sequence out of the cache; it alone holds them, and still does."""
-        for page in seq.pages.table[len(seq.pages.table) - pages :]:
+        for page in last(seq, pages):
             assert page.holders == 1, "withdrew a page that another sequence found"
             self.changes += 1
             self.uncache(page)
@@ -110,8 +111,22 @@ class PrefixPool(PagePool):
     def take(self, pages: int) -> None:
         """Take pages: those never cached first, then the least recently used, which are evicted."""
         super().take(pages)
-        while len(self.idle) > self.free:
-            self.forget(next(iter(self.idle)))
+        excess = self.cached - self.free
+        if excess > 0:
+            self.evict(excess)
+
+    def kept(self, seq: Sequence) -> int:
+        """How many of the pages that a sequence holds are in the cache."""
+        return len(seq.pages.table)
+
+    def others_hold(self, seq: Sequence, pages: int) -> bool:
+        """Whether another sequence holds one of the last `pages` cached pages of this one."""
+        return any(page.holders > 1 for page in last(seq, pages))
+
+    def ahead_of(self, found: Found, seq: Sequence, pages: int) -> Found:
+        """The pages of `found` before the first of the last `pages` cached pages of a sequence."""
+        behind = last(seq, pages)
+        return list(takewhile(lambda page: page not in behind, found))
 
     def in_use(self, found: list[Page], without: Sequence | None = None) -> int:
         """How many of the pages found sequences hold, one of them left out."""
@@ -147,20 +162,24 @@ class PrefixPool(PagePool):
 
     def unpin(self, seq: Sequence) -> None:
         """Hold what `match` found no longer."""
-        self.give_back(seq, len(seq.pages.table))
+        self.give_back(seq, self.kept(seq))
 
     def make_room(self, tokens: int) -> int:
         """Evict the least recently used until `tokens` are available, or none is left; returns the tokens evicted."""
-        before = len(self.idle)
-        while self.idle and self.avail < tokens:
-            self.forget(next(iter(self.idle)))
-        return (before - len(self.idle)) * self.page_size
+        evicted = max(0, min(self.pages_for(tokens - self.avail), self.cached))
+        self.evict(evicted)
+        return evicted * self.page_size
 
     def publish(self, seq: Sequence, tokens: int) -> None:
         """Enter the whole pages of the first `tokens` tokens, all computed, into the cache."""
         self.keep(seq, tokens // self.page_size)
 
     # ------------------------------------------------------------------ what leaves the cache
+
+    def evict(self, pages: int) -> None:
+        """Evict the `pages` least recently used; so many are idle."""
+        for _ in range(pages):
+            self.forget(next(iter(self.idle)))
 
     def forget(self, page: Page) -> None:
         """Evict a page that no sequence holds."""
@@ -198,13 +217,17 @@ class PrefixPool(PagePool):
     def keys(self, seq: Sequence, end: int, first: int = 0) -> list[Key]:
         """Keys of pages `first` to `end` (excluded) of a sequence; each stands for the whole prefix up to its end."""
         request, chain = seq.request, seq.pages.keys
-        prompt_pages = 0
-        if request.tokens is not None or request.blocks:
-            prompt_pages = min(end, (request.prompt + request.spoken) // self.page_size)
+        prompt_pages = min(end, self.pages_of_content(request))
         while len(chain) < prompt_pages:
             chain.append(self.next_key(seq))
         own = ((seq.index, page) for page in range(max(first, prompt_pages), end))
         return [*chain[first:prompt_pages], *own]
+
+    def pages_of_content(self, request: Request) -> int:
+        """How many pages of a request are full of tokens that are known."""
+        if request.tokens is None and not request.blocks:
+            return 0
+        return (request.prompt + request.spoken) // self.page_size
 
     def next_key(self, seq: Sequence) -> bytes:
         """The key of the first page without one."""
@@ -238,6 +261,11 @@ class PrefixPool(PagePool):
         super().check()
         findable = {page for alike in self.known.values() for page in alike}
         assert findable == set(self.idle), "the cached pages are not the idle ones"
+
+
+def last(seq: Sequence, pages: int) -> list[Page]:
+    """The last `pages` cached pages that a sequence holds."""
+    return seq.pages.table[len(seq.pages.table) - pages :]
 
 
 def digest(parent: bytes, own: bytes) -> bytes:

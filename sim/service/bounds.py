@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-from sim.log.events import RUN, EventLog
+from sim.log.events import EventLog
 from sim.log.service_log import END, OUTAGE, ServiceLog
+from sim.log.step_records import RUN
 from sim.request import Nanoseconds
 from sim.service.clock import Clock
 

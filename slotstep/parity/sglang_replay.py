@@ -76,7 +76,8 @@ class Replay:
         batch = scheduler.plan(self.step)
         if not scheduler.idle or batch.tokens:
             ratio = state.ratio.current
-        decoding = [name(seq) for seq in batch.decoders]
+        decoders = batch.beside or (list(state.members.running.values()) if batch.decoding else [])
+        decoding = [name(seq) for seq in decoders]
         prefills = batch.prefills
         kind = {(True, True): "mixed", (True, False): "extend", (False, True): "decode", (False, False): "none"}
         line = {
@@ -88,7 +89,7 @@ class Replay:
             "decode": decoding,
             "chunked": None if state.members.chunked is None else name(state.members.chunked),
             "waiting": [seq.request.id for seq in scheduler.policy.order],
-            "running": [name(seq) for seq in state.members.running],
+            "running": [name(seq) for seq in state.members.running.values()],
             "full": state.gate.full,
             "ratio": round(ratio, 9),
             "avail": pool.avail,
@@ -99,7 +100,7 @@ class Replay:
             "preempted": [name(seq) for seq in batch.displaced],
             "aborted": [name(seq) for seq in batch.aborted],
         }
-        members = [seq for seq, _, _ in prefills if seq is not state.members.chunked] + batch.decoders
+        members = [seq for seq, _, _ in prefills if seq is not state.members.chunked] + decoders
         self.in_flight.append(InFlight(batch, [(seq, seq.serial) for seq in members]))
         sampled: list[str] = []
         finished: list[str] = []

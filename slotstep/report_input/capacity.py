@@ -70,9 +70,10 @@ def answer_row(label: str, answer: Mapping[str, Any], at: str) -> dict[str, Any]
     knee = answer["knee"] or {}
     return {
         LABEL: label,
-        "missed beyond": answer["binding"] or "",
-        "bound by": answer["bound_by"] or "",
+        "what is missed beyond the limit": answer["binding"] or "",
+        "limited by": answer["bound_by"] or "",
         f"limit, {at}": answer["at"],
+        f"limit at the model's slow end, {at}": (answer.get("slow_end") or {}).get("at"),
         f"missed at, {at}": answer["next"],
         "slots": answer["slots"],
         "occupancy": knee.get("occupancy"),
@@ -134,7 +135,7 @@ def caveats(found: Mapping[str, Any], answers: Sequence[tuple[str, Mapping[str, 
     if found["held_back"]:
         yield f"Objectives count from {SINCE[found['from']]}."
     if found["resampled"]:
-        yield f"Each run is made of stretches of {found['resampled']} of the workload, drawn at random."
+        yield f"Each run is put together anew from pieces of {found['resampled']} of the log."
     for label, answer in answers:
         if answer["at"] is None:
             yield f"{label}: nothing that was looked at meets the objectives."

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
+from sim.cost.full_batch import Bound, Load, Machine, bound
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
 from sim.engine.planner import Planner
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
 from sim.policy.base import Policy
 from sim.request import Request
@@ -41,6 +42,27 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
         for group in pool.replicas
         for _ in range(group.count)
     ]
+
+
+def bounds(scenario: Scenario, load: Load) -> list[Bound] | None:
+    """The most that each replica could bear of such requests.
+
+    None for static batches, and for pools of prefill and decode.
+    """
+    if len(scenario.cluster.pools) > 1:
+        return None
+    found: dict[tuple[int, int], Bound] = {}
+    each_one = replicas(scenario, scenario.cluster.pools[0])
+    for each in each_one:
+        engine = each.engine
+        if engine.batching == "static":
+            return None
+        slots, apart = engine.max_active or engine.slots, engine.apart is not None
+        machine = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
+        key = (id(engine), id(each.cost))
+        if key not in found:
+            found[key] = bound(costs.cost(each), machine, load)
+    return [found[id(each.engine), id(each.cost)] for each in each_one]
 
 
 def check(scenario: Scenario) -> None:
@@ -130,7 +152,7 @@ def memory(engine: Engine, pages: int, size: int, numbered: bool = False) -> Pag
         return (NumberedPool if numbered else PagePool)(pages, size)
     identity = repr((engine.model, engine.positions))
     if engine.radix is None:
-        return (NumberedPrefixPool if numbered else PrefixPool)(pages, size, engine.share, identity)
+        return (NumberedPrefixPool if numbered else ExtentPool)(pages, size, engine.share, identity)
     if numbered:
         raise ValueError("radix: a replay on a device needs a prefix cache of blocks (prefix_cache: true)")
     return RadixPool(pages, size, engine.share, **dict(engine.radix))

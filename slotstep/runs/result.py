@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from sim.accounting import frames, metrics, queue_growth, window
 from sim.accounting.extrapolation import beyond
+from sim.cost.full_batch import load_of
 from sim.log.events import EventLog
 from sim.log.service_log import ServiceLog
 from sim.service.sessions import SessionCounts
-from slotstep.runs import cache_file
+from slotstep.runs import build, cache_file
 from slotstep.runs.policy import predictor as policy_predictor
 from slotstep.runs.resolution import resolved
 from slotstep.scenario import document
@@ -39,6 +40,7 @@ class Result:
     profiles     the profile of each replica's step cost, None where it has none
     sessions     counts of the sessions, where clients wait for answers
     service_log  events between clients and replicas; None where requests go straight to replicas that never fail
+    repriced     whether its step cost is not the scenario's
     """
 
     scenario: Scenario
@@ -48,6 +50,7 @@ class Result:
     profiles: Sequence[Profile | None] = ()
     sessions: SessionCounts | None = None
     service_log: ServiceLog | None = None
+    repriced: bool = False
 
     @property
     def log(self) -> EventLog:
@@ -72,6 +75,7 @@ class Result:
         predictor = policy_predictor(self.scenario)
         presets = {engine.modelled for engine in self.engines}
         more = self.scenario.metrics or ()
+        found = metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since, more)
         return {
             "scenario": self.scenario.name,
             "policy": self.policy,
@@ -82,10 +86,51 @@ class Result:
             "profiles": self.measured,
             "remarks": [*self.remarks, *self.beyond_the_end],
             **({"metrics": list(more)} if more else {}),
-            **metrics.summary(self.logs, objectives.limits or None, self.service_log, objectives.since, more),
+            "engine": self.engine,
+            "headroom": self.headroom(found),
+            **found,
             "measured": self.window,
             "queue_grows": self.queue_grows,
             "sessions": None if self.sessions is None else self.sessions.counted(),
+        }
+
+    @property
+    def engine(self) -> dict[str, Any] | None:
+        """The settings of the engine on which the advice on a ledger depends; None where replicas differ in them."""
+        found = [
+            {
+                "slots": engine.slots,
+                "token_budget": engine.token_budget,
+                "batching": engine.batching,
+                "evict": engine.evict,
+                "admission": engine.admission if isinstance(engine.admission, str) else next(iter(engine.admission)),
+                "prefix_cache": engine.prefix_cache,
+            }
+            for engine in self.engines
+        ]
+        return found[0] if all(each == found[0] for each in found) else None
+
+    def headroom(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Time in steps, and what the replicas could bear, from the metrics of the run; keys in docs/output.md.
+
+        None without requests or steps, for static batches, pools of prefill and decode, and a cost from elsewhere.
+        """
+        tokens, seconds = found["tokens"], found["slot_seconds"]
+        cached = tokens["cached"] / tokens["prompt"] if tokens["prompt"] else 0.0
+        load = load_of([request for log in self.logs for request in log.requests], cached)
+        if self.repriced or load is None or not seconds["bought"]:
+            return None
+        bounds = build.bounds(self.scenario, load)
+        if bounds is None:
+            return None
+        least = min(range(len(bounds)), key=lambda place: bounds[place].rate)
+        return {
+            "in_steps": 1 - (seconds["idle"] + seconds.get("down", 0.0)) / seconds["bought"],
+            "bound_per_s": sum(each.rate for each in bounds),
+            "batch": bounds[least].batch,
+            "slots": self.engines[least].slots,
+            "batch_bound_by": bounds[least].bound_by,
+            "parts": dict(bounds[least].parts),
         }
 
     @cached_property

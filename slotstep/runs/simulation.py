@@ -79,6 +79,7 @@ def run(
         [None if price and each.cost is scenario.cost else costs.profile(each) for each, _ in chain(*pools)],
         counts(senders),
         service_log,
+        price is not None,
     )
 
 

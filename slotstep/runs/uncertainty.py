@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from calibrate.uncertainty import error_model
 from calibrate.uncertainty.draws import draws
+from calibrate.uncertainty.ends import slow_end
 from sim.cost.forms import Curve
 from slotstep.runs import build, costs
 
@@ -36,3 +37,10 @@ def drawn(scenario: Scenario, count: int) -> list[Scaled]:
     uncertainty, cost = of(scenario), costs.cost(scenario)
     assert isinstance(cost, Curve)
     return draws(cost, uncertainty, count, scenario.seed)
+
+
+def slow(scenario: Scenario) -> Scaled:
+    """A scenario's cost at the slow end of its interval. Raises BadInput as `of`."""
+    uncertainty, cost = of(scenario), costs.cost(scenario)
+    assert isinstance(cost, Curve)
+    return slow_end(cost, uncertainty)

@@ -13,9 +13,9 @@ from sim.cost.forms import Affine, Roofline, Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.numbered import NumberedPool, NumberedPrefixPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.ratio import Ratio
 from sim.request import Patience, Request
@@ -74,7 +74,7 @@ class Scenario:
         if self.share is None:
             pool = (NumberedPool if numbered else PagePool)(self.pages, self.page_size)
         else:
-            pool = (NumberedPrefixPool if numbered else PrefixPool)(self.pages, self.page_size, self.share)
+            pool = (NumberedPrefixPool if numbered else ExtentPool)(self.pages, self.page_size, self.share)
         if self.admission == "static":
             modes = {key: self.modes[key] for key in ("slots", "queue_limit")}
             return StaticScheduler(policy, pool, EngineConfig(token_budget=1, **modes))

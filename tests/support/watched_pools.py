@@ -1,11 +1,12 @@
 """Pools with a prefix cache that know whose content is whose, and let nobody hold another tenant's."""
 
+from sim.memory.extents import ExtentPool
 from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
 
 
-class WatchedBlocks(PrefixPool):
-    """It knows the tenant of every page; `claimed` pages were found."""
+class Watched:
+    """It knows the tenant of every page of known content; `claimed` pages were found."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -19,9 +20,18 @@ class WatchedBlocks(PrefixPool):
             self.owners[page] = seq.request.tenant
 
     def claim(self, seq, found):
-        assert {self.owners[page] for page in found} <= {seq.request.tenant}
+        pages = found if isinstance(found, list) else found.shared
+        assert {self.owners[page] for page in pages} <= {seq.request.tenant}
         self.claimed += len(found)
         super().claim(seq, found)
+
+
+class WatchedBlocks(Watched, PrefixPool):
+    """A pool that counts every page by itself, watched."""
+
+
+class WatchedExtents(Watched, ExtentPool):
+    """A pool with extents, watched."""
 
 
 class WatchedRadix(RadixPool):
@@ -48,4 +58,4 @@ class WatchedRadix(RadixPool):
         super().pin(seq)
 
 
-WATCHED = {PrefixPool: WatchedBlocks, RadixPool: WatchedRadix}
+WATCHED = {PrefixPool: WatchedBlocks, ExtentPool: WatchedExtents, RadixPool: WatchedRadix}

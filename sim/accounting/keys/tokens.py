@@ -21,6 +21,7 @@ def counts(records: RequestRecords) -> dict[str, int]:
         "computed": int(runs["tokens"] @ runs["steps"]),
         "recomputed": int(records.value[np.isin(records.kind, (Kind.PREEMPTED, Kind.MOVED))].sum()),
         "cached": int(records.value[records.kind == Kind.ADMITTED].sum()),
+        "rejected": records.verifications.rejected,
         "padding": int(runs["padding"] @ runs["steps"]),
         "lost": int((records.kind == Kind.LOST).sum()),
     }
@@ -34,11 +35,12 @@ def tokens(accounts: Accounts) -> dict[str, int]:
 TOKENS = Metric(
     "tokens",
     "`prompt` of finished requests; `output` delivered; `computed` positions, all of them; `recomputed`, those "
-    "that an earlier step had computed; `cached`, found computed at admissions; `padding` computed for nothing by "
-    "a static batch; `lost`, generated and never collected (`harvest: next`)",
+    "that an earlier step had computed; `cached`, found computed at admissions; `rejected`, those of drafts that "
+    "brought no token; `padding` computed for nothing by a static batch; `lost`, generated and never collected "
+    "(`harvest: next`)",
     tokens,
     {
         kind: Value("int64", "tokens")
-        for kind in ("prompt", "output", "computed", "recomputed", "cached", "padding", "lost")
+        for kind in ("prompt", "output", "computed", "recomputed", "cached", "rejected", "padding", "lost")
     },
 )

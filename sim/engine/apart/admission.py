@@ -13,7 +13,7 @@ from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
 from sim.engine.apart.ends import Ends
-from sim.engine.apart.expectation import end_of, expected_of_all
+from sim.engine.apart.expectation import end_of, expected_of_all, most_expected
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY
@@ -56,13 +56,15 @@ class Prefill:
         self.cut: ApartSequence | None = None
         self.ends: Ends | None = None
         mixed = len(state.members.running) if config.mixed else 0
-        self.budget = PrefillBudget(config, state.pool, mixed, expected_of_all(state))
+        self.budget = PrefillBudget(config, state.pool, mixed, lambda: expected_of_all(state), most_expected(state))
 
     def go_on(self, seq: ApartSequence) -> None:
         """The sequence that was cut off gets its next part, whatever its need."""
         budget = self.budget
         assert budget.chunk is not None
-        limit = min(budget.chunk, int(budget.unreserved))
+        limit = budget.chunk
+        if not budget.leaves_more_than(limit):
+            limit = min(limit, int(budget.unreserved))
         if limit <= 0:
             limit = budget.chunk
         shorter = self.state.order.chunk_limit(seq, budget.chunk, self.state.pool.page_size)
@@ -105,7 +107,7 @@ class Prefill:
         pool.pin(seq)
         tokens, whole = rest, True
         stop = None
-        if need >= budget.unreserved:
+        if not budget.leaves_more_than(need):
             stop = Stop.NO_TOKEN
         elif budget.chunk is None:
             if self.picked and rounded(pool, rest) >= budget.tokens:
@@ -125,11 +127,12 @@ class Prefill:
         state, budget, pool = self.state, self.budget, self.state.pool
         rest = seq.known
         paged = rounded(pool, rest) + pool.page_size
-        if paged > min(budget.unused, budget.unreserved):
+        if paged > budget.unused or not (budget.leaves_more_than(paged) or budget.unreserved == paged):
             return Stop.NO_TOKEN
         asked = end_of(state, seq)
         if self.ends is None:
-            self.ends = Ends([asked, *(end_of(state, each) for each in (*state.members.running, *self.picked))])
+            present = (*state.members.running.values(), *self.picked)
+            self.ends = Ends([asked, *(end_of(state, each) for each in present)])
         else:
             self.ends.ask(*asked)
         if not self.ends.memory_lasts(budget.unused - paged):
@@ -147,7 +150,7 @@ class Prefill:
         if self.picked and rest > budget.tokens:
             return Stop.OTHER
         pool.pin(seq)
-        others = [*state.members.running, *self.picked]
+        others = [*state.members.running.values(), *self.picked]
         promised = sum(
             pool.pages_for(start + tokens) - pool.pages_for(start) for _, start, tokens in self.batch.prefills
         )

@@ -5,6 +5,8 @@ Each is written by the module that its line names, and reset by nobody else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sim.engine.apart.sequence import ApartSequence
 from sim.log.events import NO_DEMAND, Reason
 
@@ -12,23 +14,37 @@ from sim.log.events import NO_DEMAND, Reason
 class Members:
     """The sequences with a request row, by what they do.
 
-    running    sequences of the running batch, in its order
-    last       those of the pass planned last, if it was a prefill: they join `running` with the next plan
-    chunked    the one sequence whose prompt is being computed in parts
-    ending     sequences whose token in flight is their last, which the engine knows
-    riding     sequences whose token in flight is their last, which the engine does not know
-    some_left  one has ended since the last plan
+    running  sequences of the running batch, in its order, by their admission number
+    joined   how often one has got a place in that order
+    last     those of the pass planned last, if it was a prefill: they join `running` with the next plan
+    chunked  the one sequence whose prompt is being computed in parts
+    ending   sequences whose token in flight is their last, which the engine knows
+    riding   sequences whose token in flight is their last, which the engine does not know
+    left     admission numbers of those that have left since the last plan
     """
 
-    __slots__ = ("chunked", "ending", "last", "riding", "running", "some_left")
+    __slots__ = ("chunked", "ending", "joined", "last", "left", "riding", "running")
 
     def __init__(self) -> None:
-        self.running: list[ApartSequence] = []
+        self.running: dict[int, ApartSequence] = {}
+        self.joined = 0
         self.last: list[ApartSequence] = []
         self.chunked: ApartSequence | None = None
         self.ending: list[ApartSequence] = []
         self.riding: list[ApartSequence] = []
-        self.some_left = False
+        self.left: list[int] = []
+
+    def join(self, sequences: Iterable[ApartSequence]) -> None:
+        """Sequences join the end of the running batch."""
+        for seq in sequences:
+            seq.place = self.joined
+            self.joined += 1
+            self.running[seq.serial] = seq
+
+    def reorder(self, sequences: Iterable[ApartSequence]) -> None:
+        """The running batch consists of these sequences, in this order."""
+        self.running = {}
+        self.join(sequences)
 
     def forget_last_token(self, seq: ApartSequence) -> None:
         """The last token of a sequence has come, or has been dropped."""
@@ -37,11 +53,20 @@ class Members:
                 waiting.remove(seq)
 
     def drop_ended(self) -> bool:
-        """Take ended sequences out of the running batch; returns whether there were any."""
+        """Take the sequences that have left out of the running batch; returns whether there were any."""
+        if not self.left:
+            return False
         before = len(self.running)
-        if self.some_left:
-            self.some_left = False
-            self.running = [seq for seq in self.running if not seq.ended]
+        for serial in self.left:
+            self.running.pop(serial, None)
+        self.left = []
+        return len(self.running) < before
+
+    def drop_ending(self) -> bool:
+        """Take the sequences whose last token is in flight out of the running batch; whether there were any."""
+        before = len(self.running)
+        for seq in self.ending:
+            self.running.pop(seq.serial, None)
         return len(self.running) < before
 
 
@@ -75,6 +100,10 @@ class Gate:
         self.wait -= 1
         return True
 
+    def pass_by(self, plans: int) -> None:
+        """So many plans without a prefill are left out, as each would be the same."""
+        self.wait = max(0, self.wait - plans)
+
 
 class Totals:
     """Sums over the sequences with a row, and counts (`sim.engine.apart.state`).
@@ -82,14 +111,16 @@ class Totals:
     holders     sequences with a row
     over        those of them that have all their tokens
     computed    their positions
+    until       sum over those that decode of the count of decodes with which each reaches its limit
+    known       those of these that are known to produce all the tokens they may
     admissions  how many sequences have been admitted
     entries     how often one has entered the queue
     """
 
-    __slots__ = ("admissions", "computed", "entries", "holders", "over")
+    __slots__ = ("admissions", "computed", "entries", "holders", "known", "over", "until")
 
     def __init__(self) -> None:
-        self.holders = self.over = self.computed = self.admissions = self.entries = 0
+        self.holders = self.over = self.computed = self.until = self.known = self.admissions = self.entries = 0
 
 
 class Passes:

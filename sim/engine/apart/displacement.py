@@ -20,7 +20,7 @@ def displace(state: ApartState, seq: ApartSequence, budget: PrefillBudget, batch
     assert config.preempt_by is not None
     to_free = seq.fill - seq.prefix + min(seq.limit, config.ratio.clip) - budget.unreserved
     chosen: list[ApartSequence] = []
-    for other in sorted(state.members.running, key=lambda one: (-one.request.priority, -one.arrived)):
+    for other in sorted(state.members.running.values(), key=lambda one: (-one.request.priority, -one.arrived)):
         if other.request.priority - seq.request.priority <= config.preempt_by:
             break
         chosen.append(other)
@@ -30,10 +30,10 @@ def displace(state: ApartState, seq: ApartSequence, budget: PrefillBudget, batch
     if not chosen or to_free > 0:
         return False
     left = len(state.members.running)
-    for other in [each for each in state.members.running if each in chosen]:
-        budget.reserved -= expected(state, other)
+    for other in sorted(chosen, key=lambda one: one.place):
+        budget.expect_less(expected(state, other))
         left -= 1
+        del state.members.running[other.serial]
         retraction.retract(state, other, left, batch)
-    state.members.running = [each for each in state.members.running if each not in chosen]
     batch.displaced += sorted(chosen, key=lambda one: one.arrived)
     return True

@@ -5,6 +5,9 @@ from __future__ import annotations
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 
+ROUNDING = 1e-9
+"""More than what a sum of floats over a batch can be off by, relative to it."""
+
 
 def expected(state: ApartState, seq: ApartSequence) -> float:
     """Tokens that a running sequence is expected to produce still: all if its length is known, else a share."""
@@ -29,6 +32,16 @@ def expected_of_all(state: ApartState) -> float:
             min(seq.until - step + (flying or seq.since > committed), clip) * (1.0 if seq.fixed_length else ratio)
             if seq.decoding
             else expected(state, seq)
-            for seq in state.members.running
+            for seq in state.members.running.values()
         ]
     )
+
+
+def most_expected(state: ApartState) -> int:
+    """No less than `expected_of_all`, in O(1) but for the sequences whose last token is in flight."""
+    decoders, members, totals = state.decoders, state.members, state.totals
+    left = totals.until - decoders.count * (decoders.step - 1)
+    left += sum(seq.limit for seq in members.ending) + sum(seq.limit for seq in members.riding)
+    left = min(left, state.config.ratio.clip * len(members.running))
+    ratio = 1.0 if totals.known else state.ratio.current
+    return int(left * ratio * (1 + ROUNDING)) + 1

@@ -13,6 +13,7 @@ from sim.engine.apart.state import ApartState
 from sim.engine.batch import NO_GROWTH
 from sim.log.events import FINISHED, FIRST_TOKEN, LIMITED, NO_DEMAND, NO_MEMORY, RESUMED
 from sim.request import Nanoseconds
+from sim.sequence import Sequence
 
 LONGEST_RUN = 256
 """Passes planned ahead at most. Only a matter of speed: a longer run is recorded in parts."""
@@ -33,10 +34,9 @@ def settle(state: ApartState, now: Nanoseconds) -> None:
         if len(kept) < len(members.last):
             gate.open()
         if kept and not members.running:
-            members.running, state.passes.begun = kept, state.passes.extended
+            state.passes.begun = state.passes.extended
             gate.open()
-        elif kept:
-            members.running = members.running + kept
+        members.join(kept)
         for seq in kept:
             if not seq.decoding and not seq.over:
                 state.join(seq)
@@ -59,13 +59,15 @@ def drop_abandoned(state: ApartState, seq: ApartSequence, now: Nanoseconds) -> N
 def measure(state: ApartState, batch: ApartBatch) -> None:
     """Enter everything the pass computes into its shape and its row of the log."""
     decoders, pool, totals, row = state.decoders, state.pool, state.totals, batch.row
-    if batch.decoders:
+    if batch.decoding:
         batch.decodes = row.decode = batch.tokens = decoders.count
         batch.context = row.context = decoders.context
         if decoders.watched:
             batch.longest = decoders.longest()
-    for seq, start, tokens in batch.computes():
+    for seq, start, tokens in batch.prefills:
         batch.count(seq, start, tokens)
+    for seq in batch.riders:
+        batch.count(seq, seq.computed, 1)
     row.held = totals.over
     row.no_budget = totals.holders - row.decode - row.prefill - row.recomputed - row.held
     row.waiting = len(state.order)
@@ -79,13 +81,13 @@ def measure(state: ApartState, batch: ApartBatch) -> None:
 def look_ahead(state: ApartState, batch: ApartBatch) -> None:
     """Set for how many passes the batch may repeat without an arrival: to the next end or want of pages.
 
-    Equal to planning each of these passes: no prefill would be tried, nobody is retracted, nothing is evicted. No
-    prefill may be in flight whose result enters the cache while the batch runs.
+    Equal to planning each of these passes: nothing is prefilled, nobody is retracted, nothing is evicted. No prefill
+    may be in flight whose result enters the cache while the batch runs, and no token that is the last of a sequence.
     """
-    if not batch.decoders or batch.prefills or batch.retracted or batch.reason is LIMITED or not unwatched(state):
+    decoders, pool, members = state.decoders, state.pool, state.members
+    if not batch.decoding or batch.prefills or batch.retracted or state.totals.over or members.chunked is not None:
         return
-    decoders, pool = state.decoders, state.pool
-    repeat = min(decoders.next_finish() - decoders.step, LONGEST_RUN)
+    repeat = min(decoders.next_finish() - decoders.step, LONGEST_RUN, undisturbed(state, batch))
     if repeat > 1:
         spare = pool.avail // pool.page_size - (decoders.count if pool.evictable else 0)
         repeat = 1 if spare < 0 else 1 + decoders.steps_within(spare, repeat - 1)
@@ -93,21 +95,35 @@ def look_ahead(state: ApartState, batch: ApartBatch) -> None:
         batch.growth = NO_GROWTH + decoders.pages_ahead(repeat - 1)
 
 
-def unwatched(state: ApartState) -> bool:
-    """Whether the next plans try no prefill, and no sequence has its last token in flight."""
-    if state.gate.wait or state.totals.over or state.members.chunked is not None:
-        return False
-    return not len(state.order) or (state.gate.full and state.config.preempt_by is None)
+def undisturbed(state: ApartState, batch: ApartBatch) -> int:
+    """For how many passes, this one included, plans try no prefill, or in vain: nothing leaves and the rule decides.
+
+    Equal to planning them: in a run of decodes the free pages only become fewer, so that what was refused for want
+    of memory is refused again, unless the rule or the order changes by itself. Where something is cached, looking up
+    the head of the queue counts as a use of it, and is not left out.
+    """
+    gate, order, config = state.gate, state.order, state.config
+    if gate.wait or batch.reason is LIMITED:
+        return 1 + gate.wait
+    if not len(order) or (gate.full and config.preempt_by is None):
+        return LONGEST_RUN
+    if not config.by_rule or config.preempt_by is not None or batch.reason is not NO_MEMORY or state.pool.remembers:
+        return 1
+    step = state.decoders.step
+    batch.until, passes = order.next_change(batch.planned, step)
+    changes = [each for each in (passes, state.admission.next_change(step)) if each is not None]
+    return min(changes, default=LONGEST_RUN)
 
 
 def advance(state: ApartState, batch: ApartBatch) -> None:
     """Count what a pass that has just been planned will have computed."""
     members, decoders = state.members, state.decoders
     state.totals.computed += batch.tokens
-    number = state.passes.plan(decodes=bool(batch.decoders))
+    number = state.passes.plan(decodes=bool(batch.decoding))
     members.ending, members.riding = [], []
-    if batch.decoders:
-        decoders.advance(1)
+    some_due = False
+    if batch.decoding:
+        some_due = decoders.advance(1)
         for seq in batch.riders:
             seq.compute(1)
     count_prefills(state, batch)
@@ -119,17 +135,17 @@ def advance(state: ApartState, batch: ApartBatch) -> None:
                 listener.token(seq, decoders.step)
             if seq.computed == seq.target.goal:
                 end(state, seq, batch)
-    if batch.decoders:
+    if some_due:
         end_due(state, batch)
 
 
 def count_prefills(state: ApartState, batch: ApartBatch) -> None:
     """Notify the listeners of tokens, as SGLang counts: of prefills; a decode counts the one its batch began as."""
-    prefill = sum(tokens for _, _, tokens in batch.prefills)
-    if prefill:
-        state.passes.extended = prefill + len(batch.decoders)
+    passes = state.passes
+    if batch.prefills:
+        passes.extended = sum(tokens for _, _, tokens in batch.prefills) + batch.decoding
     for listener in state.order.listeners:
-        listener.processed(state.passes.extended if prefill else state.passes.begun)
+        listener.processed(passes.extended if batch.prefills else passes.begun)
 
 
 def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
@@ -137,23 +153,31 @@ def proceed(state: ApartState, batch: ApartBatch, passes: int) -> None:
     row = batch.row
     state.pool.take(sum(batch.growth[row.steps : row.steps + passes]))
     row.steps += passes
-    state.decoders.advance(passes)
+    some_due = state.decoders.advance(passes)
     state.totals.computed += state.decoders.count * passes
     state.passes.repeat(passes)
     state.ratio.decode(passes)
+    state.gate.pass_by(passes)
     for listener in state.order.listeners:
         listener.processed(passes * state.passes.begun)
-    end_due(state, batch)
+    if some_due:
+        end_due(state, batch)
 
 
 def end_due(state: ApartState, batch: ApartBatch) -> None:
-    """Stop the decoders whose last token the last planned pass brings."""
-    for seq in state.decoders.due():
+    """Stop the decoders whose last token the last planned pass brings, in the order of the batch."""
+    due = state.decoders.due()
+    due.sort(key=place)
+    for seq in due:
         assert isinstance(seq, ApartSequence)
-        seq.latest = state.passes.decode
-        for listener in state.order.listeners:
-            listener.paused(seq, state.decoders.step)
+        state.stopped(seq, state.passes.decode)
         end(state, seq, batch)
+
+
+def place(seq: Sequence) -> int:
+    """Where a sequence stands in the running batch."""
+    assert isinstance(seq, ApartSequence)
+    return seq.place
 
 
 def end(state: ApartState, seq: ApartSequence, batch: ApartBatch) -> None:
@@ -182,7 +206,7 @@ def record(state: ApartState, batch: ApartBatch, durations: array[Nanoseconds]) 
         log.chunk(seq.index, start, tokens)
     for seq in batch.riders:
         log.chunk(seq.index, seq.target.goal, 1)
-    if not batch.decoders:
+    if not batch.decoding:
         log.stand_still()
     growth = batch.growth
     if passes < len(growth):
@@ -207,12 +231,9 @@ def harvest(state: ApartState, batch: ApartBatch, now: Nanoseconds) -> None:
             finish(state, seq, now)
         else:
             state.pool.publish(seq, positions)
-    decoded = [seq for seq in batch.ending if not seq.ended and seq.over and seq.serial >= 0]
-    if len(decoded) > 1:
-        place = {seq.index: at for at, seq in enumerate(batch.decoders)}
-        decoded.sort(key=lambda seq: place[seq.index])
-    for seq in decoded:
-        finish(state, seq, now)
+    for seq in batch.ending:
+        if not seq.ended and seq.over and seq.serial >= 0:
+            finish(state, seq, now)
 
 
 def finish(state: ApartState, seq: ApartSequence, now: Nanoseconds) -> None:

@@ -37,16 +37,14 @@ def retract_until_fits(state: ApartState, batch: ApartBatch) -> None:
             return (-seq.serial, 0, 0)
         return (-seq.request.priority if by_priority else 0, state.outputs(seq), -seq.request.prompt)
 
-    kept = sorted(state.members.running, key=key, reverse=True)
-    if len(kept) > 1:
-        state.members.running = kept
+    kept = sorted(state.members.running.values(), key=key, reverse=True)
     while len(kept) > 1 and not (batch.retracted and fits(state, kept)):
         seq = kept.pop()
         retract(state, seq, len(kept), batch)
         batch.retracted.append(seq)
     if len(kept) == 1 and not fits(state, kept):
         abort(state, kept.pop(), batch)
-    state.members.running = kept
+    state.members.reorder(kept)
     state.ratio.retracted([state.outputs(seq) for seq in kept], [seq.limit for seq in kept], state.config.ratio.ahead)
     for seq in batch.retracted:
         state.enqueue(seq, batch.planned, returns=True)

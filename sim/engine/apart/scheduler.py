@@ -70,7 +70,7 @@ class ApartScheduler:
             plan_decode(state, batch)
         elif self.config.mixed:
             mix_in(state, batch)
-        state.members.last = [*prefilled, *batch.decoders] if prefilled else []
+        state.members.last = [*prefilled, *batch.beside] if prefilled else []
         if prefilled:
             state.gate.wait = self.config.prefill_interval
         progress.measure(state, batch)

@@ -15,6 +15,7 @@ class ApartSequence(Sequence):
     until         while it decodes: the count of decodes with which it would reach its limit
     prefix        positions that were there when its present chunk was planned
     fill          known tokens when it was last looked up for admission
+    place         where it stands in the running batch: after all with a smaller one
     arrived       number of its latest entry into the queue
     since         the pass from which on it decodes
     latest        the pass that brings its latest token, while it does not decode; -1 before the first
@@ -22,7 +23,8 @@ class ApartSequence(Sequence):
     """
 
     __slots__ = (
-        *("arrived", "before", "by_length", "fill", "fixed_length", "latest", "limit", "prefix", "since", "until"),
+        *("arrived", "before", "by_length", "fill", "fixed_length", "latest"),
+        *("limit", "place", "prefix", "since", "until"),
     )
 
     def __init__(self, request: Request, index: int, limit: int, pool: Lookup) -> None:
@@ -31,7 +33,7 @@ class ApartSequence(Sequence):
         self.limit = limit
         self.by_length = request.output >= limit
         self.fixed_length = request.patience.ignore_eos
-        self.until = self.prefix = self.fill = self.arrived = self.since = 0
+        self.until = self.prefix = self.fill = self.arrived = self.since = self.place = 0
         self.latest = self.before = -1
 
     def first_token(self, number: int, step: int) -> None:

@@ -80,6 +80,8 @@ class ApartState:
         """A sequence decodes from the pass being planned on."""
         self.decoders.join(seq)
         seq.until = seq.limit + seq.request.prompt - 1 - seq.computed + self.decoders.step
+        self.totals.until += seq.until
+        self.totals.known += seq.fixed_length
         for listener in self.order.listeners:
             listener.decoding(seq, self.decoders.step)
 
@@ -87,7 +89,13 @@ class ApartState:
         """A decoder decodes no further; its progress is stored in it again."""
         latest = self.latest(seq)
         self.decoders.leave(seq)
+        self.stopped(seq, latest)
+
+    def stopped(self, seq: ApartSequence, latest: int) -> None:
+        """A sequence has left the decoders; pass `latest` brings its latest token."""
         seq.latest = latest
+        self.totals.until -= seq.until
+        self.totals.known -= seq.fixed_length
         for listener in self.order.listeners:
             listener.paused(seq, self.decoders.step)
 
@@ -132,8 +140,8 @@ class ApartState:
 
     def leave(self, seq: ApartSequence, now: Nanoseconds, finished: bool) -> None:
         """A sequence that has ended gives up its row."""
+        self.members.left.append(seq.serial)
         self.release(seq, finished)
-        self.members.some_left = True
         self.totals.over -= seq.over
         self.log.event(now, RELEASED, seq.index, seq.over)
         self.depart(seq)

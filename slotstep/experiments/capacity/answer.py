@@ -14,7 +14,7 @@ from sim.cost.forms import StepCost
 from slotstep.experiments.capacity import search
 from slotstep.experiments.capacity.judge import Point, judge
 from slotstep.experiments.capacity.question import Question, Variant, check, variants
-from slotstep.experiments.capacity.spread import Spread
+from slotstep.experiments.capacity.spread import SlowEnd, Spread
 from slotstep.experiments.capacity.trial import Trial, attempt
 from slotstep.experiments.replications import drawn
 from slotstep.experiments.sweeps.backends import compute
@@ -22,6 +22,7 @@ from slotstep.experiments.sweeps.work import read_once
 from slotstep.runs import uncertainty
 from slotstep.runs.resolution import resolved, with_transforms
 from slotstep.runs.workload import load
+from traces.errors import BadInput
 
 AROUND = (0.5, 0.7, 0.85, 1.15)
 """Points that the curve has in any case, relative to the knee."""
@@ -29,6 +30,8 @@ NEAR = 0.06
 """Relative distance below which a point of the curve stands for another."""
 IN_BATCH = ("tpot_s", "itl_s")
 """Latencies that start in the batch and do not include queueing."""
+STEP_TIME = "step time"
+"""What limits the rate where requests hardly wait and steps of full batches last too long."""
 NEGLIGIBLE = 0.01
 """Share of an objective's limit: with a shorter mean wait, the queue is not the bottleneck."""
 
@@ -41,6 +44,7 @@ class Answer:
     beyond  the first point that does not, None if there is none
     curve   all points evaluated, in order
     spread  the answers under draws of the step cost, None without draws
+    slow    the answer at the slow end of the step cost's interval, None with draws
     """
 
     variant: Variant
@@ -49,6 +53,16 @@ class Answer:
     curve: tuple[Point, ...]
     price: float | None
     spread: Spread | None = None
+    slow: SlowEnd | None = None
+
+    @property
+    def missed(self) -> float | None:
+        """The value nearest to the knee, of those beyond it, at which an objective is missed with confidence."""
+        if self.knee is None or self.beyond is None:
+            return None
+        knee, up = self.knee.at, self.beyond.at > self.knee.at
+        missed = [point.at for point in self.curve if point.met is False and (point.at > knee) is up]
+        return min(missed, key=lambda at: abs(at - knee), default=None)
 
     @property
     def binding(self) -> str | None:
@@ -67,7 +81,7 @@ class Answer:
             requests = sum(trial.summary["requests"]["injected"] for trial in self.beyond.trials)
             hardly = waiting / requests < NEGLIGIBLE * (missed.objective.limit or 0.0)
             if missed.objective.latency in IN_BATCH or hardly or not shares:
-                return "the length of a step"
+                return STEP_TIME
         return max(shares, key=lambda name: shares[name]) if shares else None
 
     def cost(self, point: Point) -> float | None:
@@ -185,6 +199,8 @@ def find(
         found = Finder(variant, question, stretches, report).answer()
         if question.uncertainty:
             found = replace(found, spread=spread_of(found, question, stretches, report))
+        else:
+            found = replace(found, slow=slow_end_of(found, question, stretches, report))
         answers.append(found)
     return answers, stretches
 
@@ -195,3 +211,19 @@ def spread_of(answer: Answer, question: Question, stretches: str | None, progres
     costs = uncertainty.drawn(answer.variant.scenario, question.uncertainty)
     finders = [Finder(answer.variant, question, stretches, progress, cost) for cost in costs]
     return Spread(tuple(each.bracket(start).good for each in finders), uncertainty.of(answer.variant.scenario).source)
+
+
+def slow_end_of(
+    answer: Answer, question: Question, stretches: str | None, progress: Callable[[Point], None]
+) -> SlowEnd:
+    """The answer to the same question at the slow end of the step cost's interval, begun from the knee."""
+    try:
+        stated = uncertainty.of(answer.variant.scenario)
+    except BadInput as error:
+        return SlowEnd(unknown=str(error).rpartition(": ")[2].partition("; expected")[0])
+    cost = uncertainty.slow(answer.variant.scenario)
+    at = None
+    if answer.knee is not None:
+        begin = answer.knee.at / max(cost.decode, cost.prompts) ** 0.5
+        at = Finder(answer.variant, question, stretches, progress, cost).bracket(begin).good
+    return SlowEnd(at, cost.decode, cost.prompts, stated.source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from reports.statistics.intervals import Estimate
@@ -54,6 +55,8 @@ def of_answer(question: Question, answer: Answer) -> dict[str, Any]:
         "token_budget": variant.budget,
         "at": answer.knee and answer.knee.at,
         "next": answer.beyond and answer.beyond.at,
+        "missed": answer.missed,
+        "slow_end": answer.slow and asdict(answer.slow),
         "uncertainty": answer.spread and of_spread(answer.spread, question.find == "replicas"),
         "binding": answer.binding,
         "bound_by": answer.bound_by,

@@ -1,4 +1,4 @@
-"""The answers of a capacity search under draws of the step cost, and what is sure at 95%."""
+"""The error of an answer that is due to the step cost: at the slow end of its interval, or under draws of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 SURE = 0.95
+
+
+@dataclass(frozen=True)
+class SlowEnd:
+    """The answer if steps last as long as 95% of costs made like this one do at most.
+
+    at               the largest rate, or the fewest replicas; None if no value meets the objectives
+    decode, prompts  factors of steps of decodes alone, and of steps with prompts
+    source           what the interval comes from
+    unknown          why the cost has no interval; all else is None then
+    """
+
+    at: float | None = None
+    decode: float | None = None
+    prompts: float | None = None
+    source: str | None = None
+    unknown: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from sim_stories import Script, booked, engine, job, jobs, run
 from policies.fcfs import FirstComeFirstServed
 from policies.routers import RoundRobin
 from sim.accounting.frames import steps_frame
-from sim.accounting.ledger import decoding, fleet_pages, peak_pages, stretches
+from sim.accounting.ledger import fleet_pages, peak_pages
 from sim.accounting.metrics import summary
 from sim.accounting.requests import RequestRecords
+from sim.accounting.work.wasted import decoding, stretches
 from sim.cost.forms import Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
@@ -141,8 +142,8 @@ def test_what_one_request_was_booked_for():
     # positions, it computes 7 again in one chunk, decodes on, and is held for its last step.
     request = Request("a", 0, 5, 6)
     stays = [[0, 0, 9], [0, 12, 20]]
-    worked = [(1, 2, 0, 3), (3, 4, 3, 2), (4, 6, None, 2), (13, 14, 0, 7), (14, 18, None, 4)]
-    assert list(stretches(request, stays, worked, over=True)) == [
+    worked = [(1, 2, 0), (3, 4, 3), (4, 6, None), (13, 14, 0), (14, 18, None)]
+    assert list(stretches(request, stays, worked, over=True, lost=[(10, 7)])) == [
         ("no_budget", 0, 1),
         ("prefill", 1, 2),
         ("no_budget", 2, 3),
@@ -160,16 +161,16 @@ def test_what_one_request_was_booked_for():
 def test_what_another_engine_lost_is_recomputed():
     # Of a prompt of 5 another engine had computed 3: the chunk from 0 does that again, the one from 3 does not.
     request = Request("a", 0, 5, 6)
-    worked = [(0, 1, 0, 3), (1, 2, 3, 2)]
+    worked = [(0, 1, 0), (1, 2, 3)]
     booked = [("recomputed", 0, 1), ("prefill", 1, 2)]
-    assert list(stretches(request, [[0, 0, 2]], worked, over=False, redone=3)) == booked
+    assert list(stretches(request, [[0, 0, 2]], worked, over=False, lost=[(0, 3)])) == booked
     assert list(stretches(request, [[0, 0, 2]], worked, over=False)) == [("prefill", 0, 1), ("prefill", 1, 2)]
 
 
 def test_steps_beyond_the_tokens_a_client_waits_for_are_held():
     # Its client waits for 2 tokens of a prompt of 5: its goal is position 6, and a chunk that starts there is late.
     request = Request("a", 0, 5, 6, patience=Patience(cancel_tokens=2))
-    worked = [(0, 1, 0, 5), (1, 2, 5, 1), (2, 3, 6, 1)]
+    worked = [(0, 1, 0), (1, 2, 5), (2, 3, 6)]
     assert list(stretches(request, [[0, 0, 3]], worked, over=True)) == [
         ("prefill", 0, 1),
         ("decode", 1, 2),

@@ -16,6 +16,7 @@ from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Roofline, Unit
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.memory.radix import RadixPool
@@ -107,7 +108,7 @@ def scenarios(draw, shares=(None, "tenant", "all", "none"), admissions=admission
         page_size=size,
         pages=longest + draw(st.sampled_from([0, 0, 1, 2, longest // 2, longest, 5 * longest, 10**6])),
         share=draw(st.sampled_from(shares)),
-        cache=draw(st.sampled_from([PrefixPool, RadixPool])),
+        cache=draw(st.sampled_from([PrefixPool, ExtentPool, RadixPool])),
         policy=policy,
         admission=draw(admissions),
         modes=modes,
@@ -127,6 +128,18 @@ def test_macro_steps_change_nothing(scenario):
     assert fast.sha256() == slow.sha256()
     assert fast.cache == slow.cache
     assert steps_frame(fast).equals(steps_frame(slow))
+
+
+@pytest.mark.slow
+@given(scenarios(shares=("tenant", "all", "none")))
+def test_extents_and_pages_one_by_one_decide_alike(scenario):
+    """Digest, use of the cache and what is left in it are those of the pool that has an object for every page."""
+    extents, pages = scenario.run(pool=ExtentPool), scenario.run(pool=PrefixPool)
+    few, many = scenario.pools
+    event(f"hits: {summary(pages)['tokens']['cached'] > 0}, evictions: {pages.cache.evictions > 0}")
+    assert extents.sha256() == pages.sha256()
+    assert extents.cache == pages.cache
+    assert (few.cached, few.changes, few.contents()) == (many.cached, many.changes, many.contents())
 
 
 @pytest.mark.slow

@@ -175,6 +175,15 @@ def test_work_that_moves_goes_on_with_its_tokens_elsewhere():
     assert found["service"]["moved"] == 1
 
 
+def test_what_a_failure_lost_of_a_prompt_that_was_sent_along_is_wasted_once():
+    # A prompt computed on the first replica from 0 to 10 goes to the second, which fails at 12, starts at 13 and
+    # computes the prompt again, until the request times out at 15. Both steps are wasted, nothing is left over.
+    pools = [one(engine(slots=1)), one(engine(slots=1))]
+    request = Request("a", 0, 1, 3, patience=Patience(timeout=15))
+    served = serve([request], pools, outages=failing(Kind.PREEMPTED, (1, 12, 1)), transfer=Transfer(0, 0.0))
+    assert booked(told(served)) == {"wasted": 2}
+
+
 def test_those_who_wait_move_too_and_nobody_goes_to_a_replica_that_is_down():
     requests = [*(job(name, 3) for name in "abcd"), job("e", 1, arrival=12)]
     served = serve(requests, [one(engine(slots=1), engine(slots=1))], outages=failing(Kind.MOVED, (1, 11, 1000)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from speculative_stories import speculating
 
 from policies import routers
 from policies.registry import build
@@ -17,8 +18,8 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.engine.static import StaticScheduler
 from sim.log.events import Kind
+from sim.memory.extents import ExtentPool
 from sim.memory.pool import PagePool
-from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.policy.quantile import Quantile
 from sim.policy.ratio import Ratio
@@ -32,7 +33,7 @@ from sim.service.sessions import Sessions
 ROUTERS = ("round_robin", "random", "least_requests", "least_tokens", "power_of_two", "sticky")
 
 
-MODES = ("plain", "depth 2", "depth 2", "swap", "reserve", "ratio", "quantile")
+MODES = ("plain", "depth 2", "depth 2", "swap", "reserve", "ratio", "quantile", "speculative")
 ORDERS = (
     *((name, {}) for name in ("fcfs", "fcfs", "sjf", "vtc", "drr", "mlfq", "longest_prefix")),
     ("srpt", {"preemptive": True}),
@@ -40,6 +41,11 @@ ORDERS = (
     ("tenant_slots", {"slots": 1}),
     ("tenant_quota", {"requests": 3, "window": 200}),
 )
+
+
+def some_right(request):
+    """Acceptance that differs from token to token."""
+    return [(place + request.prompt) % 4 for place in range(request.output)]
 
 
 @dataclass
@@ -66,10 +72,11 @@ class Story:
         modes = {"depth 2": {"depth": 2}, "late": {"evict": "after"}, "swap": {"swap": True}}.get(self.mode, {})
         admission = {"reserve": Reserve, "ratio": Ratio, "quantile": Quantile}.get(self.mode, Optimistic)()
         plain = self.share is None or self.mode in ("swap", "reserve")
-        pool = PagePool(pages, 4) if plain else PrefixPool(pages, 4, self.share)
-        return Scheduler(
+        pool = PagePool(pages, 4) if plain else ExtentPool(pages, 4, self.share)
+        made = Scheduler(
             Policy(order, admission), pool, EngineConfig(slots=slots, token_budget=budget, queue_limit=6, **modes)
         )
+        return speculating(made, 3, some_right) if self.mode == "speculative" else made
 
     def senders(self):
         """The clients, and how many of the requests they have not sent in the end."""

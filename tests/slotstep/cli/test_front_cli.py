@@ -40,9 +40,12 @@ BESIDE = [
     "remarks",
     "profile",
     "profiles",
+    "engine",
+    "headroom",
     "queue_grows",
     "service",
     "pools",
+    "speculation",
     "sessions",
 ]
 NESTED = {

@@ -147,6 +147,38 @@ def test_the_capacity_of_one_slot_has_the_interval_of_its_steps(tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_without_draws_an_answer_has_the_slow_end_of_its_steps(tmp_path: Path) -> None:
+    question = Question(
+        slotstep.parse(limit(tmp_path, common=0.1)),
+        objectives=(parse("mean wait < 50ms"),),
+        tolerance=0.05,
+        seeds=4,
+        jobs=1,
+    )
+    content = content_of(question, *find(question))
+    (found,) = content["answers"]
+    slow = found["slow_end"]
+    assert math.log(slow["decode"]) == math.log(slow["prompts"]) == pytest.approx(0.1 * REACH, rel=1e-3)
+    # As above: the rate goes as the service time to the power of -7 / 6.
+    assert math.log(found["at"] / slow["at"]) == pytest.approx(7 / 6 * 0.1 * REACH, abs=0.1)
+    sampling, model = content["sentences"][-2:]
+    assert sampling.startswith("Sampling error, at 95% confidence: ")
+    assert model.startswith("Model error: at the slow end of the step cost's interval (95%) steps last 1.18 times")
+    assert "at the model's slow end); limited by " in content["sentences"][0]
+
+
+def test_a_cost_without_an_interval_says_so(tmp_path: Path) -> None:
+    mapping = limit(tmp_path) | {"cost": {"affine": {"base": "10ms"}}}
+    mapping["workload"]["synthetic"]["requests"] = 50
+    question = Question(slotstep.parse(mapping), seeds=4, tolerance=0.3, jobs=1)
+    content = content_of(question, *find(question))
+    assert content["sentences"][-1] == (
+        "Model error: not known; coefficients do not say how wrong they may be. It comes on top."
+    )
+    assert content["answers"][0]["slow_end"]["at"] is None
+
+
+@pytest.mark.slow
 def test_more_replicas_are_needed_to_be_sure(tmp_path: Path) -> None:
     mapping = limit(tmp_path, common=0.4)
     mapping["workload"]["synthetic"]["arrivals"] = {"poisson": {"rate": 110}}

@@ -11,7 +11,7 @@ from policies.base.sorted_queue import SortedQueue
 from sim.engine.apart import admission, decode, progress, retraction, scheduler
 from sim.engine.apart.admission import Prefill
 from sim.engine.apart.budget import PrefillBudget, rounded
-from sim.engine.apart.counters import Gate
+from sim.engine.apart.counters import Gate, Members
 from sim.engine.apart.ratio import NewTokenRatio
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.memory.radix_tree import RadixTree
@@ -119,13 +119,13 @@ def more_picked_than_slots(patch):
 
 
 def needs_beside_nothing_reserved(patch):
-    patch.setattr(PrefillBudget, "unreserved", property(lambda self: self.pool.free * self.pool.page_size))
+    patch.setattr(PrefillBudget, "reserved", 0)
 
 
 def no_page_charged_for_rounding(patch):
     def charge(self, tokens, outputs):
         original(self, tokens, outputs)
-        self.reserved -= self.pool.page_size
+        self.keep(-self.pool.page_size)
         self.needed -= self.pool.page_size
 
     original = PrefillBudget.charge
@@ -164,9 +164,9 @@ def waiting_prefixes_grow_old(patch):
 
 def survivors_in_the_old_order(patch):
     def retract_until_fits(state, batch):
-        place = {seq.index: at for at, seq in enumerate(state.members.running)}
+        place = {serial: seq.place for serial, seq in state.members.running.items()}
         original(state, batch)
-        state.members.running.sort(key=lambda seq: place[seq.index])
+        state.members.reorder(sorted(state.members.running.values(), key=lambda seq: place[seq.serial]))
 
     original = decode.retract_until_fits
     patch.setattr(decode, "retract_until_fits", retract_until_fits)
@@ -217,8 +217,8 @@ def results_before_the_next_plan(patch):
 
 
 def retracts_where_a_row_is_about_to_be_free(patch):
-    original = decode.drop_ending
-    patch.setattr(decode, "drop_ending", lambda state: original(state) and False)
+    original = Members.drop_ending
+    patch.setattr(Members, "drop_ending", lambda self: original(self) and False)
 
 
 def one_for_all_that_are_retracted(patch):

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from watched_pools import WatchedBlocks, WatchedRadix
+from watched_pools import WatchedBlocks, WatchedExtents, WatchedRadix
 
 from policies.registry import build
 from sim.accounting.frames import requests_frame, steps_frame
 from sim.accounting.metrics import summary
 from sim.cost.forms import Affine, Roofline, StepCost, Unit
+from sim.engine.apart import admission
 from sim.engine.apart.admission import OutOfMemoryError
+from sim.engine.apart.budget import PrefillBudget
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.memory.eviction import RANKS
@@ -26,6 +28,8 @@ from sim.service.cluster import simulate
 
 POLICIES = ("fcfs", "priority", "sjf", "random", "vtc")
 POLICIES += ("requeue", "lof", "lpm", "dfs_weight", "prefill_hrrn", "shortest_prefill_first", "shuffle")
+
+CACHES = {"blocks": WatchedBlocks, "extents": WatchedExtents}
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class Scenario:
     def pool(self):
         if not self.cache:
             return PagePool(self.pages, self.page_size)
-        if self.cache == "blocks":
-            return WatchedBlocks(self.pages, self.page_size, "tenant")
+        if self.cache in CACHES:
+            return CACHES[self.cache](self.pages, self.page_size, "tenant")
         return WatchedRadix(self.pages, self.page_size, "tenant", eviction=self.cache)
 
     def run(self, macro=True, pool=None):
@@ -125,7 +129,7 @@ def scenarios(draw):
         draw(configs(size)),
         longest + spare + 2,
         size,
-        draw(st.sampled_from(["", "", "blocks", *RANKS])),
+        draw(st.sampled_from(["", "", *CACHES, *RANKS])),
         draw(st.sampled_from(POLICIES)),
         draw(costs),
     )
@@ -161,6 +165,17 @@ def test_macro_steps_change_nothing(scenario):
     assert same(summary(fast, {"ttft": 500}), summary(slow, {"ttft": 500}))
     assert fast.cached_by_step().tolist() == slow.cached_by_step().tolist()
     assert steps_frame(fast).equals(steps_frame(slow))
+
+
+@given(scenarios())
+def test_extents_and_pages_one_by_one_decide_alike(scenario):
+    few, many = (pool(scenario.pages, scenario.page_size, "tenant") for pool in (WatchedExtents, WatchedBlocks))
+    extents, pages = ran(scenario, pool=few), ran(scenario, pool=many)
+    event(f"found: {many.claimed > 0}, evictions: {pages.cache.evictions > 0}")
+    assert extents.sha256() == pages.sha256()
+    assert extents.cache == pages.cache
+    assert (few.cached, few.protected, few.claimed) == (many.cached, many.protected, many.claimed)
+    assert few.contents() == many.contents()
 
 
 @given(scenarios())
@@ -237,3 +252,19 @@ def test_no_tenant_ever_finds_what_another_has_left(scenario):
     event(f"found: {found > 0}")
     assert pool.claimed * scenario.page_size >= found
     pool.check()
+
+
+@given(scenarios())
+def test_what_is_reserved_is_never_more_than_the_bound_that_is_tried_first(scenario):
+    compared = []
+
+    class Watched(PrefillBudget):
+        def leaves_more_than(self, tokens):
+            compared.append(self.reserved <= self.most)
+            return super().leaves_more_than(tokens)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(admission, "PrefillBudget", Watched)
+        ran(scenario)
+    event(f"compared: {bool(compared)}")
+    assert all(compared)
