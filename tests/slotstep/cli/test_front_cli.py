@@ -47,6 +47,7 @@ BESIDE = [
     "queue_grows",
     "service",
     "pools",
+    "speculation",
     "sessions",
 ]
 NESTED = {
