@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
+from benchmarks.silicon import pools
 from benchmarks.silicon.__main__ import main, table
 from benchmarks.silicon.constants import Constants, constants, with_constants
 from benchmarks.silicon.loop import lengths, simulated
-from benchmarks.silicon.pools import PoolRow, firsts, pool_row
+from benchmarks.silicon.pools import pool_row
 from benchmarks.silicon.rows import Row, aggregated, is_open, quantisation, some
 from benchmarks.silicon.servers import decisions_of_vllm, engine, steps_held
 from calibrate.profiles.profile import named, profile
 from sim.cost.shape import Shape
-
-KINDS = ("fp4", "fp8")
 
 ROW = Row(
     id="a",
@@ -67,7 +68,8 @@ def test_a_prompt_that_is_held_back_has_its_first_token_so_much_later() -> None:
     held = Row(**{**vars(ROW), "backend": "sglang", "system": "b200_sxm"})
     cost = {"shape": {"model": "llama-3.1-70b", "device": "h100-sxm", "tensor_parallel": 4}}
     (ttft, tpot), (plain, same) = simulated(held, cost), simulated(held, cost, engine(held))
-    assert (ttft, tpot) == (pytest.approx(plain + 5 * tpot), same)
+    assert ttft == pytest.approx(plain + 5 * tpot)
+    assert tpot == same
     assert simulated(held, cost, decisions_of_vllm())[0] != plain
 
 
@@ -129,7 +131,9 @@ def test_the_quantisation_is_that_of_the_checkpoint() -> None:
 
 def test_a_rank_of_attention_is_a_replica_of_its_pool() -> None:
     sizes = {"num_workers": 2, "tp_size": 1, "pp_size": 1, "attention_dp_size": 4, "moe_tp_size": 1, "moe_ep_size": 4}
-    record = {f"{pool}_{key}": float(size) for pool in ("prefill", "decode") for key, size in sizes.items()}
+    record: dict[str, Any] = {
+        f"{pool}_{key}": float(size) for pool in ("prefill", "decode") for key, size in sizes.items()
+    }
     record |= {"prefill_batch_size": 1.0, "decode_batch_size": 8.0}
     record |= {"id": "a", "model_path": "deepseek-ai/DeepSeek-R1", "system": "gb200", "backend": "trtllm"}
     record |= {"precision": "fp4", "gemm_quant_mode": "nvfp4", "moe_quant_mode": "nvfp4", "isl": 1024, "osl": 1024}
@@ -140,11 +144,12 @@ def test_a_rank_of_attention_is_a_replica_of_its_pool() -> None:
     assert (row.row.clients, row.row.ttft_s) == (64, 0.2)
 
 
-def test_constants_of_pools_come_from_the_first_rows_of_each_precision() -> None:
-    rows = [
-        PoolRow(Row(**{**vars(ROW), "id": f"{kind}{n}", "precision": kind}), {}) for n in range(7) for kind in KINDS
-    ]
-    assert [of.row.id for of in firsts(rows)] == [f"{kind}{n}" for kind in KINDS for n in range(5)]
+def test_constants_of_pools_come_from_the_first_rows_and_are_applied_to_the_others() -> None:
+    simulated_ = {"simulated_ttft": [0.1] * 6, "simulated_tpot": [0.02] * 6}
+    found = pd.DataFrame({"ttft": [0.3] * 5 + [0.5], "tpot": [0.01] * 5 + [0.04], **simulated_})
+    rest, delay, factor = pools.with_constants(found)
+    assert (delay, factor) == pytest.approx((0.2, 0.5))
+    assert rest[["simulated_ttft", "simulated_tpot"]].to_numpy().tolist() == [pytest.approx([0.3, 0.01])]
 
 
 def test_a_step_with_a_prompt_lasts_at_least_as_long_as_its_launches() -> None:

@@ -1,10 +1,10 @@
 """`python -m benchmarks.silicon.pools`: disaggregated rows that state their pools of prefill and of decode workers.
 
-A rank of data-parallel attention is a replica, with the profile of one rank and its engine's constants for aggregated
-rows. `LEAST` and `FACTORS` are those that suit the first `FIRST` of the open rows best (`--fit`). The package's own
-estimate is that of its command `estimate` in mode `disagg`: a static prefill times 1.1 x 1.8, a static decode times
-1.08 (aiconfigurator 0.12.0, `cli/api.py` and `sdk/picking.py`). `--rows N` draws N rows, `--clients N` leaves out
-those with more clients.
+A rank of data-parallel attention is a replica, with the profile of one rank. Two constants, from the first `FIRST` of
+the open rows that can be simulated: a delay of every request and a factor of TPOT; the others are compared. The
+package's own estimate is that of its command `estimate` in mode `disagg`: a static prefill times 1.1 x 1.8, a static
+decode times 1.08 (aiconfigurator 0.12.0, `cli/api.py` and `sdk/picking.py`). `--rows N` draws N rows, `--clients N`
+leaves out those with more clients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from typing import Any
 import pandas as pd
 
 import slotstep
-from benchmarks.silicon.constants import CONSTANTS, written
 from benchmarks.silicon.loop import lengths
 from benchmarks.silicon.rows import FILE, NAMES, Row, is_open, quantisation, some
 from calibrate.database.package import MODULE, installed, resolved_version
@@ -39,12 +38,7 @@ LINK = 50e9
 """Bytes/s between the pools: InfiniBand NDR, 400 Gb/s a device (`inter_node_bw` of the package's H100 and H200)."""
 ESTIMATE = {PREFILL: 1.1 * 1.8, DECODE: 1.08}
 FIRST = 5
-"""Open rows of each precision, in the order drawn, from which the constants are taken."""
-LEASTS = (0.0, 100.0, 150.0, 200.0, 250.0)
-LEAST = 200.0
-"""ms: `least` of a prefill worker, whose steps no captured graph has; all rows are of mixtures of 61 layers."""
-FACTORS = {"fp4": 0.94, "fp8": 1.13}
-"""Of TPOT, by precision."""
+"""Open rows from which the constants are taken."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +108,6 @@ def pool_row(record: Mapping[Any, Any]) -> PoolRow:
 
 def simulated(of: PoolRow, profiles: Mapping[str, Path], kv_bytes: float) -> tuple[float, float]:
     """(mean TTFT, mean TPOT) in seconds; `profiles`: a file for each pool; `kv_bytes`: of a cached position."""
-    host = f"{CONSTANTS[of.row.backend].host}ms"
     budget = (of.row.prompt + 64 + 63) // 64 * 64
     engines = {
         PREFILL: {"slots": 256, "token_budget": max(budget, 8192), "chunked": False},
@@ -127,7 +120,7 @@ def simulated(of: PoolRow, profiles: Mapping[str, Path], kv_bytes: float) -> tup
                 {
                     "count": of.ranks(pool),
                     "engine": engines[pool] | {"fit": 0.9, "async_scheduling": True},
-                    "cost": {"profile": str(profiles[pool]), "host": host},
+                    "cost": {"profile": str(profiles[pool])},
                 }
             ],
         }
@@ -139,7 +132,7 @@ def simulated(of: PoolRow, profiles: Mapping[str, Path], kv_bytes: float) -> tup
             "workload": {"requests": lengths(of.row)},
             "clients": {"closed": {"clients": of.row.clients}},
             "engine": {"slots": 256, "fit": 0.9},
-            "cost": {"profile": str(profiles[DECODE]), "host": host},
+            "cost": {"profile": str(profiles[DECODE])},
             "cluster": cluster,
         }
     )
@@ -160,8 +153,8 @@ def own(of: PoolRow) -> tuple[float, float]:
     return found[PREFILL], found[DECODE]
 
 
-def compared(rows: Sequence[PoolRow], folder: Path, least: float = LEAST) -> tuple[pd.DataFrame, Counter[str]]:
-    """A record for each row that can be simulated, without `FACTORS`, and how many cannot by their reason."""
+def compared(rows: Sequence[PoolRow], folder: Path) -> tuple[pd.DataFrame, Counter[str]]:
+    """A record for each row that can be simulated, and how many cannot by their reason."""
     records, refused = [], Counter[str]()
     for place, of in enumerate(rows):
         print(f"\r{place + 1} of {len(rows)}", end="", file=sys.stderr, flush=True)
@@ -169,37 +162,29 @@ def compared(rows: Sequence[PoolRow], folder: Path, least: float = LEAST) -> tup
             paths, values = {}, 0.0
             for pool in (PREFILL, DECODE):
                 made = of_database(of.request(pool), "silicon")
-                known = replace(CONSTANTS[of.row.backend], least=least if pool == PREFILL else 0.0)
-                paths[pool] = written(made, known, folder)
+                paths[pool] = folder / f"{made.sha256[:16]}.yaml"
+                paths[pool].write_text(made.text())
                 values = from_mapping(made.content["model"]).kv_values(1)
             ttft, tpot = simulated(of, paths, values)
             estimate = own(of)
         except ValueError as error:
             refused["does not fit" if "does not fit" in str(error) else "tables that were not measured"] += 1
             continue
-        record: dict[str, Any] = {"id": of.row.id, "engine": of.row.backend, "precision": of.row.precision}
-        record |= {"ttft": of.row.ttft_s, "tpot": of.row.tpot_s}
+        record = {"id": of.row.id, "engine": of.row.backend, "ttft": of.row.ttft_s, "tpot": of.row.tpot_s}
         record |= {"simulated_ttft": ttft, "simulated_tpot": tpot}
         records.append(record | {"estimate_ttft": estimate[0], "estimate_tpot": estimate[1]})
     print(file=sys.stderr)
     return pd.DataFrame(records), refused
 
 
-def firsts(rows: Sequence[PoolRow]) -> list[PoolRow]:
-    """The first `FIRST` of each precision."""
-    kinds = dict.fromkeys(of.row.precision for of in rows)
-    return [of for kind in kinds for of in [each for each in rows if each.row.precision == kind][:FIRST]]
-
-
-def fitted(rows: Sequence[PoolRow], folder: Path) -> str:
-    """A line for each `least`: the median size of the errors in TTFT, and the factors of TPOT that suit best."""
-    lines = []
-    for least in LEASTS:
-        found, _ = compared(rows, folder, least)
-        size = (found["simulated_ttft"] / found["ttft"] - 1).abs().median()
-        factors = (found["tpot"] / found["simulated_tpot"]).groupby(found["precision"]).median().round(3).to_dict()
-        lines.append(f"least {least:.0f} ms: TTFT {size:.1%} off at the median of {len(found)}, factors {factors}")
-    return "\n".join(lines)
+def with_constants(found: pd.DataFrame) -> tuple[pd.DataFrame, float, float]:
+    """The rows after the first `FIRST`, with the delay in seconds and the factor that suit those first ones."""
+    first, rest = found.iloc[:FIRST], found.iloc[FIRST:].copy()
+    delay = float((first["ttft"] - first["simulated_ttft"]).median())
+    factor = float((first["tpot"] / first["simulated_tpot"]).median())
+    rest["simulated_ttft"] += delay
+    rest["simulated_tpot"] *= factor
+    return rest, delay, factor
 
 
 def table(found: pd.DataFrame) -> str:
@@ -217,33 +202,27 @@ def table(found: pd.DataFrame) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the rows that were asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.silicon.pools", description="Disaggregated rows.")
-    parser.add_argument("--held", action="store_true", help="the rows that are held out, instead of the open ones")
-    parser.add_argument("--fit", action="store_true", help="the constants that suit the first open rows, instead")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.silicon.pools", description="Open disaggregated rows."
+    )
     parser.add_argument("--rows", type=int, help="at most so many, drawn by a seed")
     parser.add_argument("--clients", type=int, default=512, help="leave out rows with more clients")
     parser.add_argument("--out", type=Path, help="write a line for each row here, as CSV")
     options = parser.parse_args(arguments)
     began = time.process_time()
-    known = [of for of in disaggregated(options.held) if of.row.clients <= options.clients]
-    rows = some(known, options.rows)
+    known = [of for of in disaggregated() if of.row.clients <= options.clients]
     with tempfile.TemporaryDirectory() as folder:
-        if options.fit:
-            if options.held:
-                parser.error("--fit takes open rows alone; leave out --held")
-            print(fitted(firsts(rows), Path(folder)))
-            return
-        found, refused = compared(rows, Path(folder))
-    found["simulated_tpot"] *= found["precision"].map(FACTORS)
+        found, refused = compared(some(known, options.rows), Path(folder))
     if options.out:
         found.to_csv(options.out, index=False)
-    if not options.held:
-        found = found[~found["id"].isin({of.row.id for of in firsts(rows)})]
-    print(table(found))
+    rest, delay, factor = with_constants(found)
+    print(table(rest))
+    print(f"from the first {FIRST}: a delay of {1e3 * delay:.0f} ms, TPOT times {factor:.2f}")
     for why, count in refused.most_common():
         print(f"{count} rows not simulated: {why}")
-    kind = "held" if options.held else "open"
-    print(f"{len(known)} {kind} rows of up to {options.clients} clients, {time.process_time() - began:.0f} s of CPU")
+    print(
+        f"{len(known)} open rows of up to {options.clients} clients, {time.process_time() - began:.0f} s of CPU time"
+    )
 
 
 if __name__ == "__main__":

@@ -60,11 +60,5 @@ def steps_held(row: Row) -> float:
     """
     if row.backend == "sglang" and row.system.startswith(("b200", "b300")):
         return POLLED[row.clients >= 16] / 2
-    if row.backend == "trtllm" and row.dense:
-        return gathered(row.prompt, row.output, row.tensor_parallel)
-    return 0.0
-
-
-def gathered(prompt: int, output: int, tensor_parallel: int) -> int:
-    """Steps for which TensorRT-LLM gathers prompts of a dense model."""
-    return GATHERED if (prompt, output) == (1024, 1024) and tensor_parallel < 8 else 0
+    gathers = row.dense and (row.prompt, row.output) == (1024, 1024) and row.tensor_parallel < 8
+    return GATHERED if row.backend == "trtllm" and gathers else 0

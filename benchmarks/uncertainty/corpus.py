@@ -1,10 +1,9 @@
 """Measured runs beside their prediction, and how the prediction moves with the step cost.
 
 Of costs from shapes: the rows of `silicon_sample.csv` in the package aiconfigurator-core (0.12), of dense models in
-fp8 on one to eight devices, mean TTFT and TPOT. TensorRT-LLM's rows have its preset. Rows of InferenceX: lengths
-uniform in [0.8 L, L], ten prompts a client, and prompts held back as by its servers (`benchmarks.silicon.servers`);
-of others the protocol is not stated: lengths L, and TPOT alone counts. Rows with an even crc32 of their id are open;
-sizes are learned from these alone.
+fp8 on one to eight devices, mean TTFT and TPOT. Rows of InferenceX: lengths uniform in [0.8 L, L], ten prompts a
+client; of others the protocol is not stated: lengths L, and TPOT alone counts. Rows with an even crc32 of their id
+are open; sizes are learned from these alone.
 
 Of operator tables: the closed loops of `benchmarks.fidelity.closed_loop`, by the number of clients. Of fitted costs:
 the runs of docs/fidelity.md that were held out, median TPOT and TTFT.
@@ -27,7 +26,6 @@ import pandas as pd
 
 import slotstep
 from benchmarks.fidelity import closed_loop
-from benchmarks.silicon import servers
 from calibrate.database.profile import from_database
 from calibrate.database.request import Request
 from calibrate.profiles.host_time import host_time
@@ -48,7 +46,6 @@ MODELS = {
 DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200"}
 ROUNDS = 10
 BUDGET = 8192
-PAGE = 16
 STEP = 0.1
 """Logarithm of the factor by which a kind of step is made longer and shorter, for the derivatives."""
 
@@ -142,10 +139,7 @@ def cells(rows: pd.DataFrame, cost: Callable[[Row], StepCost] = of_shapes) -> It
             continue
         stated = "gap" not in row["silicon_data_source"]
         made = scenario(row, stated)
-        held = 0
-        if stated and row["backend"] == "trtllm":
-            held = servers.gathered(int(row["isl"]), int(row["osl"]), int(row["tp_size"]))
-        found = moved(price, partial(means, made, load(made), held))
+        found = moved(price, partial(means, made, load(made)))
         group = f"{MODELS[row['model_path']]}, {row['system']}, {row['backend']}"
         for metric in ("tpot", "ttft") if stated else ("tpot",):
             yield cell(group, metric, row[f"silicon_{metric}_ms"] / 1e3, found)
@@ -181,11 +175,10 @@ def cell(group: str, metric: str, seconds: float, found: Moved) -> Cell:
     return Cell(group, metric, math.log(seconds) - here[metric], decode[metric], prompts[metric])
 
 
-def means(made: Scenario, workload: LoadedWorkload, held: int, price: Scaled) -> dict[str, float]:
-    """Mean TPOT and TTFT of a scenario with this cost, s; prompts wait for `held` decode steps before."""
+def means(made: Scenario, workload: LoadedWorkload, price: Scaled) -> dict[str, float]:
+    """Mean TPOT and TTFT of a scenario with this cost, s."""
     summary = slotstep.run(made, workload=workload, price=price).summary
-    tpot = summary["tpot_s"]["mean"]
-    return {"tpot": tpot, "ttft": summary["ttft_s"]["mean"] + held * tpot}
+    return {metric: summary[f"{metric}_s"]["mean"] for metric in ("tpot", "ttft")}
 
 
 def closed_means(prompt: int, output: int, clients: int, price: Scaled) -> dict[str, float]:
@@ -231,13 +224,10 @@ def scenario(row: Row, stated: bool) -> Scenario:
     engine: dict[str, Any] = {
         "slots": clients,
         "token_budget": BUDGET,
-        "pages": clients * (2 + (prompt + output) // PAGE),
+        "pages": clients * (2 + (prompt + output) // 16),
     }
     if row["backend"] == "vllm":
         engine |= {"preset": "vllm", "prefix_cache": False}
-    if row["backend"] == "trtllm":
-        engine |= {"preset": "trtllm", "page_size": PAGE}
-        engine["token_budget"] = servers.budget(prompt, clients) if stated else BUDGET
     requests: dict[str, Any] = {"requests": ROUNDS * clients, "arrivals": {"at_once": {}}}
     return slotstep.parse(
         {

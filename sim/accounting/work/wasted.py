@@ -36,6 +36,7 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
     tables = (log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1), (log.ran.verification_table(), 1)
     stays, stints, chunks, verified = (rows_of(table, column, indices) for table, column in tables)
     still = log.still()
+    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     for index in indices.tolist():
         worked: list[Work] = [
             (start, stop, None)
@@ -82,12 +83,7 @@ def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[li
 
 
 def stretches(
-    request: Request,
-    stays: list[list[int]],
-    worked: list[Work],
-    over: bool,
-    lost: Sequence[Lost] = (),
-    here: int = 0,
+    request: Request, stays: list[list[int]], worked: list[Work], over: bool, lost: Sequence[Lost] = (), here: int = 0
 ) -> Iterator[tuple[str, int, int]]:
     """The rows in which one request was booked, in order: by what it computed, `held` or `no_budget` in between.
 

@@ -31,6 +31,7 @@ BESIDE = [
     "preset",
     "kernel",
     "cache",
+    "speculation",
     "client_wait_s",
     "client_ttft_s",
     "client_e2e_s",
@@ -46,6 +47,7 @@ BESIDE = [
     "queue_grows",
     "service",
     "pools",
+    "speculation",
     "sessions",
 ]
 NESTED = {
@@ -53,7 +55,7 @@ NESTED = {
     "slot_steps": LEDGER,
     "slot_seconds": f"{LEDGER} idle",
     "pages": "total mean_used peak_used mean_live_fraction positions",
-    "tokens": "prompt output computed recomputed cached padding lost",
+    "tokens": "prompt output computed recomputed cached rejected padding lost",
     "rates": "offered_per_s offered_by_gaps_per_s finished_per_s finished_by_gaps_per_s output_tokens_per_s",
     "concurrency": "in_flight_peak in_flight_mean running_peak running_mean",
     **dict.fromkeys(
