@@ -83,8 +83,8 @@ def simulated(row: Mapping[str, Any], base: float, per_sequence: float) -> dict[
 
 def report(data: Path) -> str:
     """Measured and simulated, by number of clients, as Markdown."""
-    rows = pd.read_csv(data / FILE).to_dict("records")
-    rows.sort(key=lambda row: row["concurrency"])
+    table = pd.read_csv(data / FILE).sort_values("concurrency")
+    rows = [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
     base, per_sequence = fitted(rows[0], rows[-1])
     lines = [
         f"base {base:.2f} ms, {per_sequence:.3f} ms a sequence; {read_experts(10**6):.1f} ms for all experts.",

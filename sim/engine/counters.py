@@ -24,6 +24,15 @@ class Totals:
     def __init__(self) -> None:
         self.over = self.computed = self.reach = self.touched = self.swapping = 0
 
+    def swap(self, positions: int) -> None:
+        """So many positions more are copied to or from the host with the next step."""
+        self.swapping += positions
+
+    def swapped(self) -> int:
+        """The positions that the step being planned copies to and from the host; none is left to be copied."""
+        positions, self.swapping = self.swapping, 0
+        return positions
+
 
 class Leaving:
     """Sequences that have ended, or are about to leave.

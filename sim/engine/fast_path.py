@@ -72,7 +72,7 @@ def measure(state: EngineState, batch: Batch) -> None:
     for seq, start, tokens in batch.work:
         batch.count(seq, start, tokens)
     if totals.swapping and batch.tokens:
-        batch.swapped = state.swapped()
+        batch.swapped = state.totals.swapped()
     row.held = totals.over + len(state.handover.away)
     row.waiting = state.waiting.count
     row.live = totals.computed + state.handover.positions + batch.tokens - pool.shared

@@ -30,7 +30,7 @@ def preempt(state: EngineState, victim: Sequence, batch: Batch) -> int:
     kept = swap or elsewhere
     lost = victim.lose(kept=kept)
     if swap:
-        state.swap_out(lost)
+        state.totals.swap(lost)
     state.log.event(now, PREEMPTED, victim.index, 0 if victim.over or kept else lost)
     state.waiting.push_back(victim, state.needs(victim), now, step)
     return tokens

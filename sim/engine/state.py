@@ -161,7 +161,7 @@ class EngineState:
             pool.claim(seq, found)
         if computed:
             if seq.serial >= 0 and seq.index not in self.handover.remote:
-                self.totals.swapping += computed
+                self.totals.swap(computed)
             self.fill(pool.pages_for(computed) - len(found))
         else:
             computed = len(found) * pool.page_size
@@ -223,15 +223,6 @@ class EngineState:
         for listener in self.listeners:
             listener.processed(tokens * steps)
         return self.decoders.advance(steps)
-
-    def swap_out(self, positions: int) -> None:
-        """Positions of a preempted sequence are copied to the host with the next step."""
-        self.totals.swapping += positions
-
-    def swapped(self) -> int:
-        """The positions that the step being planned copies to and from the host; none is left to be copied."""
-        positions, self.totals.swapping = self.totals.swapping, 0
-        return positions
 
     # ------------------------------------------------------------------ transitions of one sequence
 

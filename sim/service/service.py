@@ -174,10 +174,8 @@ class Service(Attempts):
         now, goal = self.env.now, seq.target.goal
         given = goal + 1 - seq.request.prompt
         if self.fetches is not None:
-            if self.fetches.keep(routed, number, seq):
-                routed.leg = Leg(given, ready=goal, fetches=True)
-            else:
-                routed.leg = self.prefill(Leg(given, redone=seq.peak))
+            kept = self.fetches.keep(routed, number, seq)
+            routed.leg = Leg(given, ready=goal, fetches=True) if kept else self.prefill(Leg(given, redone=seq.peak))
             self.arrive(routed, 0)
             return
         begins = max(now, self.link_free[number])

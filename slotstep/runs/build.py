@@ -76,7 +76,7 @@ def check(scenario: Scenario) -> None:
         chosen(scenario.metrics or ())
     for pool in scenario.cluster.pools:
         for each in replicas(scenario, pool):
-            costs.cost(each)
+            costs.with_drafts(each, costs.cost(each))
         router(scenario, pool)
     check_workload(scenario, scenario.workload)
 

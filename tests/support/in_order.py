@@ -27,7 +27,7 @@ class InOrderScheduler(Scheduler):
         for seq, start, tokens in batch.work:
             batch.count(seq, start, tokens)
         if state.totals.swapping and batch.tokens:
-            batch.swapped = state.swapped()
+            batch.swapped = state.totals.swapped()
         row = batch.row
         row.held = sum(seq.over for seq in running)
         row.waiting = sum(1 for _ in state.waiting.order)
