@@ -5,7 +5,7 @@ INSTALL := SLOTSTEP_KERNEL=python $(BIN)/pip install --quiet --disable-pip-versi
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo compiled test test-compiled test-slow mutants coverage lint bench figures docs site clean
+.PHONY: demo compiled test test-compiled test-slow soak mutants coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -37,6 +37,10 @@ test-compiled: compiled
 
 test-slow: .venv/test
 	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
+
+# Random services with everything switched on at random, for an hour or so.
+soak: .venv/test
+	$(PYTEST) --hypothesis-profile=soak tests/sim/service/test_sim_service_properties.py tests/sim/engine/speculative
 
 # All mutants are tried anew; KEEP=1 goes on with a run that was interrupted, or only reports.
 mutants: .venv/test

@@ -214,7 +214,7 @@ def record(state: ApartState, batch: ApartBatch, durations: array[Nanoseconds]) 
         growth = NO_GROWTH if passes == 1 else NO_GROWTH + growth[row.done + 1 : row.done + passes]
     log.run(batch.row_of(passes), durations, growth)
     row.done += passes
-    if row.done < row.steps:
+    if row.done < len(batch.growth):
         batch.pass_over(passes, True)
 
 

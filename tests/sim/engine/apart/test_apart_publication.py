@@ -8,6 +8,7 @@ from policies.registry import build
 from sim.cost.forms import Unit
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
+from sim.memory.pool import PagePool
 from sim.memory.radix import RadixPool
 from sim.policy.base import Optimistic, Policy
 from sim.request import Request
@@ -32,3 +33,16 @@ def test_a_decode_run_does_not_hide_that_the_prefill_before_it_is_published(macr
     scheduler = ApartScheduler(Policy(build("fcfs", {}, seed=0), Optimistic()), RadixPool(11, 1, "tenant"), ONE_SLOT)
     log = simulate(requests, scheduler, Unit(7), macro)
     assert log.cached_by_step().tolist() == [0, 1, 2, 3, 3, 2]
+
+
+def test_passes_of_a_plan_may_be_committed_one_by_one() -> None:
+    """Pages of one token, a prompt of 3 and 5 tokens: decodes read 3, 4, 5 and 6 positions, in 4 to 7 pages."""
+    config = ApartConfig(slots=1, max_prefill_tokens=8, ratio=RatioConfig(initial=0.0, minimum=0.0))
+    scheduler = ApartScheduler(Policy(build("fcfs", {}, seed=0), Optimistic()), PagePool(20, 1), config)
+    scheduler.submit(Request("a", 0, 3, 5), 0)
+    scheduler.commit(scheduler.plan(0), 1)
+    batch = scheduler.plan(1)
+    for end in range(2, 6):
+        scheduler.commit(batch, end)
+    assert scheduler.log.run_table()["context"].tolist() == [0, 3, 4, 5, 6]
+    assert scheduler.log.held_by_step().tolist() == [3, 4, 5, 6, 7]
