@@ -120,6 +120,7 @@ LISTS = ("requests", "replicas", "outages")
 SECTIONS_OF_GROUPS = (
     "cluster.replicas.N.engine",
     "cluster.replicas.N.cost",
+    "engine.speculation.draft.cost",
     "cluster.prefill.replicas",
     "cluster.decode.replicas",
 )

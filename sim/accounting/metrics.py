@@ -67,7 +67,7 @@ METRICS: Registry[Metric] = Registry(
 
 OF_THE_SCENARIO = (
     *("scenario", "policy", "predictor", "seed", "preset", "profile", "profiles", "remarks", "metrics"),
-    *("engine", "headroom", "measured", "queue_grows", "sessions"),
+    *("engine", "headroom", "kernel", "measured", "queue_grows", "sessions"),
 )
 """Keys of a summary that are no metrics of the log, and are not those of a metric."""
 

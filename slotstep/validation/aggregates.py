@@ -32,7 +32,7 @@ AT_CLIENT = ("ttft_s", "e2e_s")
 COUNTS = ("n", "censored_share")
 """Statistics of a latency that are not times."""
 SAMPLE = {
-    "workload": {"requests": [{"prompt": 2, "output": 3}]},
+    "workload": {"requests": [{"tokens": [1, 2], "output": 3}]},
     "engine": {"prefix_cache": True},
     "cost": {"unit": "1ns"},
     "objectives": {"e2e": "1s"},
