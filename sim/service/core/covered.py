@@ -47,6 +47,7 @@ def policy(given: Policy) -> bool:
     admission, victim = type(given.admission), type(given.victim)
     return (
         rank(given) is not None
+        and given.batch_wait is None
         and not (given.order.listeners or given.order.preempts)
         and admission in (Optimistic, Reserve)
         and victim in (LastAdmitted, LeastUrgent)

@@ -1,6 +1,6 @@
 """What the compiled core covers, and that all else runs on the Python kernel and is told the same lines."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import repeat
 
 import pytest
@@ -14,7 +14,7 @@ from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
-from sim.policy.base import LastAdmitted, Optimistic, Policy
+from sim.policy.base import BatchWait, LastAdmitted, Optimistic, Policy, Reserve
 from sim.policy.peak import Peak
 from sim.request import Patience, Request
 from sim.service.bounds import NONE, Bounds, Stopped
@@ -44,6 +44,23 @@ def taken(scenario=PLAIN, clients=None, scheduler=None, bounds=NONE):
 
 def test_a_plain_engine_is():
     assert taken()
+
+
+def test_every_setting_of_an_engine_has_been_thought_of():
+    """A new field is refused by `covered`, or counted by the core, before it is added here."""
+    assert {field.name for field in fields(Policy)} == {"order", "admission", "victim", "batch_wait"}
+    counted = {"slots", "token_budget", "chunked", "depth", "max_active", "admit_every", "chunk_limit"}
+    counted |= {"chunk_limit_adapts", "queue_limit", "max_model_len"}
+    refused = {"evict", "harvest", "contiguous", "swap", "preempt_for_slot"}
+    assert {field.name for field in fields(EngineConfig)} == counted | refused
+
+
+def test_waiting_for_larger_batches_is_not():
+    scheduler = PLAIN.scheduler()
+    waiting = replace(scheduler.policy, admission=Reserve(), batch_wait=BatchWait(4, 30))
+    config = replace(PLAIN.config, chunked=False)
+    assert not taken(scheduler=Scheduler(waiting, PagePool(100, 16), config))
+    assert taken(scheduler=Scheduler(replace(waiting, batch_wait=None), PagePool(100, 16), config))
 
 
 @pytest.mark.parametrize(
