@@ -77,8 +77,9 @@ class PrefixPool(PagePool):
         """(no place, tokens found) of the first `most` tokens of a sequence."""
         return None, len(self.prefix(seq, most)) * self.page_size
 
-    def claim(self, seq: Sequence, found: list[Page]) -> None:
+    def claim(self, seq: Sequence, found: Found) -> None:
         """Have a sequence hold the pages that `find` returned."""
+        assert isinstance(found, list)
         for page in found:
             if page.holders:
                 self.shared += self.page_size

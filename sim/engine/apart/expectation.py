@@ -46,9 +46,10 @@ def most_expected(state: ApartState) -> int:
     """No less than `expected_of_all`, in O(1) but for the sequences whose last token is in flight."""
     decoders, members, totals = state.decoders, state.members, state.totals
     left = totals.until - decoders.count * (decoders.step - 1)
-    left += sum(seq.limit for seq in members.ending) + sum(seq.limit for seq in members.riding)
+    last = (*members.ending, *members.riding)
+    left += sum(seq.limit for seq in last)
     left = min(left, state.config.ratio.clip * len(members.running))
-    ratio = 1.0 if totals.known else state.ratio.current
+    ratio = 1.0 if totals.known or any(seq.fixed_length for seq in last) else state.ratio.current
     return int(left * ratio * (1 + ROUNDING)) + 1
 
 

@@ -43,6 +43,6 @@ def test_a_wrong_line_is_found(name, tmp_path, monkeypatch):
     library = core_build.build(tmp_path, MUTANTS[name])
     monkeypatch.setattr(binding, "library", lambda: library)
     several = settings(
-        max_examples=400, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
+        max_examples=4000, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
     )
     find(core_scenarios(), differs, settings=several, random=Random(7))  # raises NoSuchExample if there is none
