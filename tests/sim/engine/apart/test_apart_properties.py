@@ -276,7 +276,7 @@ KNOWN_TO_END = Scenario(
     policy="fcfs",
     cost=Unit(7),
 )  # fmt: skip
-"""The last token of a request that is known to produce all is in flight: it counts whole, beside one that does not."""
+"""The last token of a request that is known to produce all is in flight: it counts whole, beside others."""
 
 
 @example(KNOWN_TO_END)
