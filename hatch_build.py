@@ -18,7 +18,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NEEDS = ["mypy>=2.4,<2.5", "setuptools>=77"]
+NEEDS = ["mypy>=2.4,<2.5", "setuptools>=77", "numpy>=1.26", "simpy>=4.1"]
+"""The compiler, and the packages whose types the kernel's sources use."""
 
 
 def obstacle() -> str:

@@ -1,8 +1,8 @@
 """The log digests of random scenarios, those of the property tests, on the kernel of this process.
 
 `python kernel_digests.py EXAMPLES` prints them as JSON, by the module of the property tests, each with a digest of
-its scenario. A few scenarios differ from kernel to kernel: Hypothesis also draws numbers that it finds in the sources of
-the modules that are imported, and compiled ones have none.
+its scenario. A few scenarios differ from kernel to kernel: Hypothesis also draws numbers that it finds in the sources
+of the modules that are imported, and compiled ones have none.
 """
 
 from __future__ import annotations
