@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from calibrate.decoder.model.attention_metadata import AttentionMetadata
-from calibrate.decoder.model.decoder import Decoder
+from calibrate.decoder.engine.forward import ForwardPass
+from calibrate.decoder.engine.input_batch import Layout, unpacked
 
 if TYPE_CHECKING:
     from torch.cuda import _POOL_HANDLE  # a name of newer versions of PyTorch
@@ -31,49 +31,57 @@ def default_capture_sizes(slots: int) -> tuple[int, ...]:
 
 
 class PaddedDecode:
-    """The decode of one capture size: inputs are copied to fixed addresses, and the same launches follow.
+    """The decode of one capture size: its packed inputs are copied to fixed addresses, and the same launches follow.
 
-    On a GPU they are captured as a CUDA graph (`pool`: memory that graphs may share); on a CPU they are called.
+    They read the tokens of the rows, compute, choose the next tokens and store them. On a GPU they are captured as a
+    CUDA graph (`pool`: memory that graphs may share), and again when the store of tokens has moved; on a CPU they are
+    called.
     """
 
     def __init__(
-        self, decoder: Decoder, rows: int, width: int, page_size: int, pool: _POOL_HANDLE | None = None
+        self, forward: ForwardPass, rows: int, width: int, page_size: int, pool: _POOL_HANDLE | None = None
     ) -> None:
-        cache = decoder.cache.data
-        device = cache.device
+        device = forward.decoder.cache.data.device
+        self.layout = Layout((1,) * rows, (), rows, width, tuple(range(rows)))
         self.page_size = page_size
-        self.tokens = torch.zeros(rows, dtype=torch.int32, device=device)
-        self.positions = torch.zeros(rows, dtype=torch.int32, device=device)
-        self.lengths = torch.zeros(rows, dtype=torch.int32, device=device)
-        self.owners = torch.arange(rows, dtype=torch.int32, device=device)
-        self.tables = torch.full((rows, width), decoder.cache.spare, dtype=torch.int32, device=device)
-        self.offsets = torch.zeros(1, dtype=torch.int32, device=device)
-        self.decoder = decoder
-        self.rows = rows
-        self.run = captured(self.launch, pool) if device.type == "cuda" else self.launch
+        self.packed = torch.zeros(sum(self.layout.sizes), dtype=torch.int32, device=device)
+        self.forward = forward
+        self.pool = pool
+        self.store_address = 0
+        self.run = self.launch
+        self.pad()
+        if device.type == "cuda":
+            self.capture()
 
-    def __call__(self, tokens: Tensor, batch: AttentionMetadata) -> Tensor:
-        """Scores of the next token of every row, padding included; they stay until the next call."""
-        self.tokens.copy_(tokens)
-        self.positions.copy_(batch.positions)
-        self.lengths.copy_(batch.lengths)
-        self.tables[:, : batch.tables.shape[1]].copy_(batch.tables)
+    def __call__(self, packed: Tensor, layout: Layout) -> Tensor:
+        """The next token of every row of a packed step, padding included; they stay until the next call."""
+        if self.packed.is_cuda and self.store_address != self.forward.store.tokens.data_ptr():
+            self.capture()
+        rows, fixed = self.layout.rows, len(self.packed) - self.layout.sizes[-1]
+        self.packed[:fixed].copy_(packed[:fixed])
+        self.tables[:, : layout.width].copy_(packed[fixed:].view(rows, layout.width))
         return self.run()
+
+    @property
+    def tables(self) -> Tensor:
+        """The page table at its address, as wide as the longest sequence needs."""
+        return self.packed[-self.layout.sizes[-1] :].view(self.layout.rows, self.layout.width)
+
+    def pad(self) -> None:
+        """Make every row one of padding."""
+        _, owners, *_ = torch.split(self.packed.zero_(), self.layout.sizes)
+        owners.copy_(torch.arange(self.layout.rows))
+        self.tables.fill_(self.forward.decoder.cache.spare)
+
+    def capture(self) -> None:
+        """Capture the launches for the present address of the tokens."""
+        self.pad()
+        self.store_address = self.forward.store.tokens.data_ptr()
+        self.run = captured(self.launch, self.pool)
 
     def launch(self) -> Tensor:
         """The forward pass over the inputs at their addresses."""
-        batch = AttentionMetadata(
-            tables=self.tables,
-            lengths=self.lengths,
-            positions=self.positions,
-            owners=self.owners,
-            offsets=self.offsets,
-            counts=(1,) * self.rows,
-            spans=(),
-            page_size=self.page_size,
-            decodes=self.rows,
-        )
-        return self.decoder.logits(self.tokens, batch)
+        return self.forward(*unpacked(self.packed, self.layout, self.page_size))
 
 
 def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Callable[[], T]:
@@ -99,11 +107,11 @@ def captured(launch: Callable[[], T], pool: _POOL_HANDLE | None = None) -> Calla
 class PaddedDecodes:
     """A `PaddedDecode` for each capture size, the largest first, so that the smaller ones reuse its memory."""
 
-    def __init__(self, decoder: Decoder, capture_sizes: Sequence[int], width: int, page_size: int) -> None:
-        pool = torch.cuda.graph_pool_handle() if decoder.cache.data.is_cuda else None
+    def __init__(self, forward: ForwardPass, capture_sizes: Sequence[int], width: int, page_size: int) -> None:
+        pool = torch.cuda.graph_pool_handle() if forward.decoder.cache.data.is_cuda else None
         self.capture_sizes = sorted(capture_sizes)
         self.decodes = {
-            rows: PaddedDecode(decoder, rows, width, page_size, pool) for rows in reversed(self.capture_sizes)
+            rows: PaddedDecode(forward, rows, width, page_size, pool) for rows in reversed(self.capture_sizes)
         }
 
     def capture_size(self, rows: int) -> int | None:

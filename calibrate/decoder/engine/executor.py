@@ -18,6 +18,7 @@ from torch import Tensor
 
 from calibrate.decoder.attention.registry import choose_attention
 from calibrate.decoder.engine.cuda_graphs import PaddedDecodes, default_capture_sizes
+from calibrate.decoder.engine.forward import ForwardPass
 from calibrate.decoder.engine.host_swap import HostPages
 from calibrate.decoder.engine.input_batch import PADDING_ROW, Layout, layout_of, pack, unpacked
 from calibrate.decoder.engine.options import EngineOptions
@@ -35,6 +36,8 @@ from calibrate.models.weights import load_weights, random_weights
 
 CYCLES_PER_S = 2e9
 """Of a GPU's clock, about: at a lower clock it is held for longer."""
+STORED = 4
+"""Requests whose tokens have room from the start, for each slot; with more of them graphs are captured again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ class Executor:
         self.stream: ExecutionStream = CudaStream(self.device) if on_gpu else CpuStream(options.threads)
         self.decoder: Decoder
         self.host: HostPages
-        self.fixed: PaddedDecodes
         self.tokens: TokenStore
+        self.forward: ForwardPass
+        self.fixed: PaddedDecodes
         try:
             self.stream.do(partial(self.build, attend))
         except BaseException as error:
@@ -113,15 +117,22 @@ class Executor:
         cache = Cache.empty(self.shape, self.pages, self.page_size, dtype, self.device)
         self.decoder = Decoder(self.shape, weights, cache, attend, self.ops(), self.max_model_len + 1)
         self.host = HostPages(cache, self.host_pages)
-        self.tokens = TokenStore(self.max_model_len, self.shape.vocabulary, self.device)
+        self.tokens = TokenStore(self.max_model_len, self.shape.vocabulary, self.device, STORED * self.options.slots)
         width = -(-(self.max_model_len + 1) // self.page_size)
-        self.fixed = PaddedDecodes(self.decoder, self.capture_sizes, width, self.page_size)
+        self.forward = ForwardPass(self.decoder, self.tokens, self.choose)
+        self.fixed = PaddedDecodes(self.forward, self.capture_sizes, width, self.page_size)
         if self.device.type == "cuda":
             self.warm_up()
 
-    def warm_up(self) -> Tensor:
-        """Run the largest chunk, in the spare page: it allocates the memory, and whatever is created at first use."""
+    def warm_up(self) -> None:
+        """Run chunks in the spare page, the largest first, then halves of it: whatever is loaded or created at first use."""
         count = min(self.options.token_budget, self.max_model_len)
+        while count:
+            self.warm_up_chunk(count)
+            count //= 2
+
+    def warm_up_chunk(self, count: int) -> Tensor:
+        """Run one chunk of `count` positions in the spare page."""
         pages = -(-count // self.page_size)
         row = Row(0, 0, count, [0] * pages, True)
         layout = layout_of([row], self.page_size)
@@ -129,8 +140,12 @@ class Executor:
         pack(packed, [row], layout, {0: PADDING_ROW}, self.page_size, self.pages)
         packed[-pages:] = self.pages
         batch, moves = unpacked(torch.from_numpy(packed).to(self.device), layout, self.page_size)
-        tokens = self.tokens.tokens[moves.sources, batch.positions]
-        return best(self.decoder.logits(tokens, batch, moves.wanted))
+        return self.forward(batch, moves, moves.wanted)
+
+    def choose(self, logits: Tensor, draws: Tensor) -> Tensor:
+        """The next tokens: the best ones, or at a temperature those drawn."""
+        heat = self.options.temperature
+        return drawn(logits, draws, heat) if heat else best(logits)
 
     def ops(self) -> Ops:
         """What computes the operators between the matrix products: Triton kernels unless attention is `torch`."""
@@ -197,7 +212,7 @@ class Executor:
     def close(self) -> None:
         """Release the thread and the memory."""
         self.stream.close()
-        del self.decoder, self.host, self.fixed, self.tokens
+        del self.decoder, self.host, self.fixed, self.forward, self.tokens
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -258,17 +273,11 @@ class Executor:
         self.host.come_back(step.swap_in)
         for row, prompt in arrivals:
             self.tokens.device_write(row, prompt)
-        batch, moves = unpacked(packed.to(self.device, non_blocking=True), layout, self.page_size)
-        store = self.tokens.tokens
-        tokens = store[moves.sources, batch.positions]
+        there = packed.to(self.device, non_blocking=True)
         if padded:
-            scores = self.fixed.decodes[layout.rows](tokens, batch)
-        else:
-            scores = self.decoder.logits(tokens, batch, moves.wanted)
-        heat = self.options.temperature
-        found = drawn(scores, moves.draws, heat) if heat else best(scores)
-        store[moves.targets, moves.columns] = found.int()
-        return found
+            return self.fixed.decodes[layout.rows](there, layout)
+        batch, moves = unpacked(there, layout, self.page_size)
+        return self.forward(batch, moves, moves.wanted)
 
 
 def device_of(name: str) -> torch.device:

@@ -14,15 +14,15 @@ from calibrate.decoder.engine.input_batch import PADDING_ROW
 class TokenStore:
     """A row of `max_model_len` + 1 token ids on the device for each request that has been in a step.
 
-    A request's prompt stays on the host until its first step. `known` counts the tokens of a request, those included
+    There is room for `rows` of them at first. A request's prompt stays on the host until its first step. `known` counts the tokens of a request, those included
     that steps in flight will bring; `rows` has the row of each request that has one. Methods named `device_` run in
     the order of the steps, wherever those run; the others on the host.
     """
 
-    def __init__(self, max_model_len: int, vocabulary: int, device: torch.device) -> None:
+    def __init__(self, max_model_len: int, vocabulary: int, device: torch.device, rows: int) -> None:
         self.max_model_len = max_model_len
         self.vocabulary = vocabulary
-        self.tokens = torch.zeros(64, max_model_len + 1, dtype=torch.int32, device=device)
+        self.tokens = torch.zeros(PADDING_ROW + 1 + rows, max_model_len + 1, dtype=torch.int32, device=device)
         self.known: dict[int, int] = {}
         self.rows: dict[int, int] = {}
         self.prompts: dict[int, Tensor] = {}
