@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shape = model_shape(given.model or "llama-3.1-8b") if given.model or given.scale == "full" else MICRO
         if given.stage:
             return one_stage(given.stage, given.way, given.out, scale, shape)
-        from calibrate.decoder.engine.executor import device_of
+        from calibrate.decoder.engine.device import device_of
 
         device_of(scale.device)
         if given.out.exists() and any(given.out.iterdir()):

@@ -17,7 +17,7 @@ from calibrate.measure.run_log import read_about, read_lines
 
 def machine(check: Check) -> None:
     """Device, driver, versions, clocks and power while idle."""
-    from calibrate.decoder.engine.executor import device_of
+    from calibrate.decoder.engine.device import device_of
     from calibrate.hardware.environment import machine as machine_of
     from calibrate.hardware.nvml import state_reader
 
@@ -29,7 +29,7 @@ def machine(check: Check) -> None:
 
 def correctness(check: Check) -> None:
     """Attention and operators at the shapes that are timed; then whole engines."""
-    from calibrate.decoder.engine.executor import device_of
+    from calibrate.decoder.engine.device import device_of
     from calibrate.gpu.correctness import check_engine
     from calibrate.gpu.kernel_checks import run_checks
 
@@ -46,7 +46,7 @@ def correctness(check: Check) -> None:
 
 def peaks(check: Check) -> None:
     """Bytes and operations a second, and the bandwidth of the data sheet of a device whose name is known."""
-    from calibrate.decoder.engine.executor import device_of
+    from calibrate.decoder.engine.device import device_of
     from calibrate.hardware.nvml import state_reader
     from calibrate.hardware.peaks import ceilings
 
@@ -62,9 +62,10 @@ def peaks(check: Check) -> None:
 
 
 def kernels(check: Check) -> None:
-    """Each backend's decode attention; on a GPU, other tiles, warps, stages and splits of the Triton kernel."""
-    from calibrate.decoder.engine.executor import device_of
+    """Each backend's decode attention, and matrix products; on a GPU, other settings of the Triton kernel."""
+    from calibrate.decoder.engine.device import device_of
     from calibrate.gpu.kernel_bench import kernel_bench, sweep
+    from calibrate.gpu.product_bench import product_bench
 
     scale, device = check.scale, device_of(check.scale.device)
     cases: list[dict[str, Any]] = []
@@ -75,6 +76,10 @@ def kernels(check: Check) -> None:
         for row in kernel_bench(check.shape, device, check.dtype, backends, *sizes):
             cases.append(row)
             check.put(cases=cases)
+    timed: list[dict[str, Any]] = []
+    for row in product_bench(check.shape, device, check.dtype, scale.batches):
+        timed.append(row)
+        check.put(products=timed)
     if device.type == "cuda":
         swept: list[dict[str, Any]] = []
         for row in sweep(check.shape, device, check.dtype, *scale.anchor):

@@ -71,7 +71,7 @@ def peaks(found: Found) -> list[Row]:
 
 
 def kernels(found: Found, batch: int, context: int) -> list[Row]:
-    """Bandwidth of each backend at the anchor, or at the case nearest to it, over the measured read bandwidth."""
+    """Bandwidth of each backend and product at the batch and context nearest to these, over the measured read one."""
     cases = [case for case in found.get("kernels", {}).get("cases", []) if "bytes_per_s" in case]
     read = found.get("peaks", {}).get("read_bytes_per_s")
     if not cases or not read:
@@ -86,6 +86,12 @@ def kernels(found: Found, batch: int, context: int) -> list[Row]:
             what = f"{case['backend']} decode kernel, batch {case['batch']}, context {case['context']}, pages of "
             value = ", ".join([f"{case['bytes_per_s'] / read:.0%} of it", *marks])
             rows.append((f"{what}{case['page_size']}", value, "85% at batch 64, context 2k"))
+    products = [each for each in found["kernels"].get("products", []) if each.get("seconds")]
+    at = min((abs(each["batch"] - batch) for each in products), default=0)
+    for each in products:
+        if abs(each["batch"] - batch) == at:
+            what = f"{each['product']} product, batch {each['batch']}, {each['outputs']} by {each['inputs']}"
+            rows.append((what, f"{each['bytes_per_s'] / read:.0%} of it", ""))
     swept = [each for each in found["kernels"].get("sweep", []) if "bytes_per_s" in each]
     if swept:
         best = max(swept, key=lambda each: float(each["bytes_per_s"]))

@@ -47,7 +47,7 @@ def measure_model(
 def ceilings_of(options: EngineOptions, published: str) -> dict[str, float]:
     """The measured peaks of the device of some options. Raises CannotRun without torch or the device."""
     try:
-        from calibrate.decoder.engine.executor import device_of
+        from calibrate.decoder.engine.device import device_of
         from calibrate.hardware.peaks import ceilings
     except ImportError:
         raise CannotRun("running a model needs PyTorch: pip install 'slotstep[calibrate]'") from None

@@ -2,9 +2,10 @@
 
 Both read lengths and page tables on the device, so the grid of a captured graph is right for any lengths and tables.
 Softmax runs in base 2 over scores scaled by log2(e), with the usual running maximum and sum (Dao et al.,
-FlashAttention, 2022; split over the context as in Flash-Decoding, 2023). A page table is read position by position,
-so every page size works; kernels are not recompiled for the alignment or width of a table. Pages are (kv_heads,
-page_size, head_size): one head of a page is contiguous.
+FlashAttention, 2022; split over the context as in Flash-Decoding, 2023). A page number is loaded once for all
+positions of its page where a tile is a number of whole pages, else once a position, so every page size works;
+kernels are not recompiled for the alignment or width of a table. Pages are (kv_heads, page_size, head_size): one
+head of a page is contiguous.
 """
 
 # mypy: disable-error-code="no-untyped-def, misc, untyped-decorator"
@@ -13,6 +14,19 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def pages_of(table, start, last, PAGE: tl.constexpr, TILE: tl.constexpr):
+    """The page of each position of a tile; of whole pages each number is loaded once."""
+    if TILE % PAGE == 0:
+        slot = start // PAGE + tl.arange(0, TILE // PAGE)
+        page = tl.load(table + slot, mask=slot * PAGE < last, other=0)
+        page = tl.reshape(tl.broadcast_to(page[:, None], [TILE // PAGE, PAGE]), [TILE])
+    else:
+        position = start + tl.arange(0, TILE)
+        page = tl.load(table + position // PAGE, mask=position < last, other=0)
+    return page.to(tl.int64)
 
 
 @triton.jit(do_not_specialize=["table_row"], do_not_specialize_on_alignment=["tables", "lengths"])
@@ -61,7 +75,7 @@ def decode_splits(
     for start in range(first, last, TILE):
         position = start + tl.arange(0, TILE)
         within = position < last
-        page = tl.load(tables + row * table_row + position // PAGE, mask=within, other=0).to(tl.int64)
+        page = pages_of(tables + row * table_row, start, last, PAGE, TILE)
         place = page * page_stride + kv_head * head_stride + (position % PAGE) * place_stride
         where = place[:, None] + column[None, :]
         key = tl.load(keys + where, mask=within[:, None], other=0.0)
@@ -146,7 +160,7 @@ def chunk_tiles(
         for first in range(0, last, TILE):
             position = first + tl.arange(0, TILE)
             within = position < last
-            page = tl.load(tables + row * table_row + position // PAGE, mask=within, other=0).to(tl.int64)
+            page = pages_of(tables + row * table_row, first, last, PAGE, TILE)
             place = page * page_stride + (head // GROUP) * head_stride + (position % PAGE) * place_stride
             where = place[:, None] + column[None, :]
             key = tl.load(keys + where, mask=within[:, None], other=0.0)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from calibrate.decoder.attention.registry import choose_attention
 from calibrate.decoder.engine.cuda_graphs import PaddedDecodes, default_capture_sizes
+from calibrate.decoder.engine.device import device_bytes, device_of
 from calibrate.decoder.engine.forward import ForwardPass
 from calibrate.decoder.engine.host_swap import HostPages
 from calibrate.decoder.engine.input_batch import PADDING_ROW, Layout, layout_of, pack, unpacked
@@ -29,7 +30,7 @@ from calibrate.decoder.model import ops_torch
 from calibrate.decoder.model.attention_metadata import Cache
 from calibrate.decoder.model.decoder import Attention, Decoder, Ops, torch_dtype
 from calibrate.decoder.model.sampling import best, drawn, uniform
-from calibrate.hardware.device_memory import GPU_LIBRARIES, host_bytes, plan_memory, size
+from calibrate.hardware.device_memory import GPU_LIBRARIES, plan_memory
 from calibrate.hardware.memory_plan import MemoryPlan
 from calibrate.models.decoder_shape import DType, ModelShape
 from calibrate.models.weights import load_weights, random_weights
@@ -125,7 +126,7 @@ class Executor:
             self.warm_up()
 
     def warm_up(self) -> None:
-        """Run chunks in the spare page, the largest first, then halves of it: whatever is loaded or created at first use."""
+        """Run the largest chunk, then halves of it: what is loaded or allocated at first use is there afterwards."""
         count = min(self.options.token_budget, self.max_model_len)
         while count:
             self.warm_up_chunk(count)
@@ -278,26 +279,3 @@ class Executor:
             return self.fixed.decodes[layout.rows](there, layout)
         batch, moves = unpacked(there, layout, self.page_size)
         return self.forward(batch, moves, moves.wanted)
-
-
-def device_of(name: str) -> torch.device:
-    """The device of a name; raises CannotRun for a GPU that is not there."""
-    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise CannotRun("device cuda: PyTorch finds no CUDA GPU here; expected cpu, or auto")
-    return torch.device("cuda", torch.cuda.current_device())
-
-
-def device_bytes(device: torch.device, fraction: float) -> int:
-    """Bytes of memory a device has; on a GPU PyTorch refuses to use more than the fraction from here on."""
-    if device.type == "cpu":
-        return host_bytes()
-    free, total = torch.cuda.mem_get_info(device)
-    if free < total * fraction:
-        raise CannotRun(
-            f"{size(free)} of {size(total)} on the GPU are free; expected a memory_fraction of at most "
-            f"{int(100 * free / total) / 100}"
-        )
-    torch.cuda.set_per_process_memory_fraction(fraction, device)
-    return total

@@ -14,9 +14,9 @@ from calibrate.decoder.engine.input_batch import PADDING_ROW
 class TokenStore:
     """A row of `max_model_len` + 1 token ids on the device for each request that has been in a step.
 
-    There is room for `rows` of them at first. A request's prompt stays on the host until its first step. `known` counts the tokens of a request, those included
-    that steps in flight will bring; `rows` has the row of each request that has one. Methods named `device_` run in
-    the order of the steps, wherever those run; the others on the host.
+    There is room for `rows` of them at first. A request's prompt stays on the host until its first step. `known`
+    counts the tokens of a request, those included that steps in flight will bring; `rows` has the row of each request
+    that has one. Methods named `device_` run in the order of the steps, wherever those run; the others on the host.
     """
 
     def __init__(self, max_model_len: int, vocabulary: int, device: torch.device, rows: int) -> None:

@@ -70,6 +70,7 @@ def test_every_stage_of_the_rehearsal_ends_and_writes_what_it_found(rehearsal):
     triton = [check for check in found["correctness"]["checks"] if check["check"].startswith("attention triton")]
     assert all(check["passed"] or "cannot interpret kernels with numpy" in check["why"] for check in triton)
     assert all(value > 1e8 for key, value in found["peaks"].items() if key.endswith("_per_s"))
+    assert [row["product"] for row in found["kernels"]["products"]] == ["qkv", "out", "gate_up", "down", "head"]
     loads = found["validation"]["loads"]
     assert [load["load"].split(" of ")[0] for load in loads] == [
         "open loop at 25%",

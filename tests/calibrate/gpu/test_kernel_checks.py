@@ -27,7 +27,7 @@ ATTENTION, OPS = triton_kernels, ops_triton
 SHARE = "tl.cdiv(tl.cdiv(length, SPLITS), TILE) * TILE"
 MUTATIONS = [
     # (the error, its module, what the kernel says, what it says with the error, how often)
-    ("every tile of a decode reads the first", ATTENTION, "+ position // PAGE", "+ (position % TILE) // PAGE", 2),
+    ("every tile of a decode reads the first", ATTENTION, "start // PAGE + tl.arange", "0 * start + tl.arange", 1),
     ("sums are not rescaled", ATTENTION, "mixed * shrink[:, None]", "mixed", 2),
     ("the sum of weights is not rescaled", ATTENTION, "total * shrink", "total", 2),
     ("splits are summed without weights", ATTENTION, "answer * weight[:, None]", "answer", 1),
