@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sim.accounting.metric import Better
+from sim.accounting.metric import Value as Declared
 from sim.accounting.metrics import chosen
 
 Value = int | float | str | None
@@ -44,10 +45,16 @@ def direction(name: str, more: Iterable[str] = ()) -> Better:
 
     more  names of metrics beside the built-in ones
     """
+    found = declared(name, more)
+    return "" if found is None else found.direction
+
+
+def declared(name: str, more: Iterable[str] = ()) -> Declared | None:
+    """The declaration of a metric, None if it has none; `more` as in `direction`."""
     inner = name.removeprefix("measured.")
     for found in chosen(more):
         for path, value in found.values.items():
             pattern = re.escape(f"{found.key}.{path}" if path else found.key)
             if re.fullmatch(pattern.replace(r"\*", ".+").replace(r"\[\]", r"\d+"), inner):
-                return value.direction
-    return ""
+                return value
+    return None
