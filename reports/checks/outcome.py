@@ -98,12 +98,12 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
     return 1 if any(outcome.differing for outcome in outcomes) else 0
 
 
-def totals(outcomes: Sequence[Outcome]) -> str:
+def totals(outcomes: Sequence[Outcome], noun: str = "check") -> str:
     """`4 checks: all as recorded`, or how many differ and how many are broken."""
     bad = sum(bool(outcome.differing) for outcome in outcomes)
     broken = sum(bool(outcome.broken) for outcome in outcomes)
     found = [f"{bad} differ"] * bool(bad) + [f"{broken} broken"] * bool(broken)
-    return f"{counted(len(outcomes), 'check')}: {', '.join(found) or 'all as recorded'}"
+    return f"{counted(len(outcomes), noun)}: {', '.join(found) or 'all as recorded'}"
 
 
 def headline(outcome: Outcome) -> str:

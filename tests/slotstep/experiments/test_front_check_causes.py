@@ -94,6 +94,7 @@ def test_another_trace_and_other_own_code_are_changes_wherever_they_lie(
     tmp_path: Path, checked: Callable[..., tuple[int, list[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_order", raising=False)
     (tmp_path / "own_order.py").write_text("from policies.fcfs import FirstComeFirstServed as Own\n")
     trace = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,{},4\n"
     (tmp_path / "trace.csv").write_text(trace.format(10))
