@@ -50,8 +50,8 @@ def named(path: str) -> str:
 
 
 def kind(value: Value) -> str:
-    """The unit of a value, or its type where it has none, and which is best."""
-    best = f", {value.best} is best" if value.best else ""
+    """The unit of a value, or its type where it has none, and which way is better."""
+    best = f", {value.direction} is better" if value.direction else ""
     return f"({value.unit or {'string': 'text', 'int64': 'count'}.get(value.type, 'number')}{best})"
 
 

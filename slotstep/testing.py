@@ -1,4 +1,4 @@
-"""Assertions about a run, for tests; a failure lists where the slot-steps went.
+"""Assertions about a run, for tests; a failure lists where the slot-steps went, and pytest leaves out their source.
 
     from slotstep.testing import assert_occupancy
 
@@ -23,6 +23,7 @@ def assert_occupancy(
 
     Raises ValueError without a bound.
     """
+    __tracebackhide__ = True
     occupancy = result.summary["occupancy"]
     if not _holds(occupancy, at_least, at_most, exactly):
         raise AssertionError(f"{_found('occupancy', occupancy, at_least, at_most, exactly)}\n{ledger(result)}")
@@ -40,6 +41,7 @@ def assert_metric(
 
     Raises ValueError for an unknown name, and without a bound.
     """
+    __tracebackhide__ = True
     from slotstep.experiments.metric_path import metric
 
     value = metric(result.summary, name)

@@ -133,6 +133,7 @@ def test_a_metric_is_shown_wherever_metrics_are(applied: dict[str, Any]) -> None
     assert "recom-" in applied["comparison"]
     assert "recompute_share" in applied["columns"]
     assert (
-        "| `recompute_share` | (share, lowest is best) | `tokens.recomputed` / `tokens.computed` |" in applied["page"]
+        "| `recompute_share` | (share, lower is better) | `tokens.recomputed` / `tokens.computed` |"
+        in applied["page"]
     )
     assert applied["schema"]["properties"]["recompute_share"]["type"] == ["number", "null"]

@@ -1,4 +1,4 @@
-"""Writing of figures as PNG."""
+"""Writing of figures as PNG, and in other formats by the name of the file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from reports.files import atomically
 
 DOTS_PER_INCH = 150
+ENDINGS = (".png", ".svg", ".pdf")
+"""The formats of `write_figure`."""
 
 
 def write_png(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
@@ -26,3 +28,14 @@ def write_png(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
             figure.savefig(temporary, format="png", dpi=DOTS_PER_INCH)
         written.append(path)
     return written
+
+
+def write_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure to `path` in the format of its ending, one of ENDINGS, atomically; return `path`.
+
+    Raises OSError for a folder that is absent or cannot be written.
+    """
+    FigureCanvasAgg(figure)
+    with atomically(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.removeprefix("."), dpi=DOTS_PER_INCH)
+    return path

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sim.accounting.accounts import Accounts
 
 Best = Literal["", "highest", "lowest", "shortest", "fewest"]
+Better = Literal["", "higher", "lower"]
 Type = Literal["bool", "int64", "double", "string"]
 
 JSON_TYPES: Mapping[Type, str] = {"bool": "boolean", "int64": "integer", "double": "number", "string": "string"}
@@ -25,6 +26,7 @@ class Value:
     type    of its column in a sweep; every value may be null
     unit    "s" for a time, "share" for a fraction, otherwise as it is printed: "tok/s", "pages"
     best    which value is best, as comparisons say it; "": it is not compared
+    better  which way is better, where `best` does not say it; "": neither
     name    in sentences; by default its key
     header  in a narrow column of a comparison, on two lines or more; by default its name
     column  it is a column of a sweep
@@ -34,10 +36,18 @@ class Value:
     type: Type = "double"
     unit: str = ""
     best: Best = ""
+    better: Better = ""
     name: str = ""
     header: str = ""
     column: bool = True
     seeds: bool = True
+
+    @property
+    def direction(self) -> Better:
+        """Which way is better; "" if neither is."""
+        if not self.best:
+            return self.better
+        return "higher" if self.best == "highest" else "lower"
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,7 @@ class Metric:
             for part in path.split(".") if path else ():
                 here = below(here, part)
             here |= {"type": [JSON_TYPES[value.type], "null"]} | ({"unit": value.unit} if value.unit else {})
+            here |= {"better": value.direction} if value.direction else {}
         return {"description": self.about} | made
 
 

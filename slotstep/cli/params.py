@@ -31,6 +31,14 @@ OutFolder = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Write summary, tables, resolved scenario and figures here."),
 ]
+BundleFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--bundle",
+        metavar="FILE.zip",
+        help="Write scenarios, digests of inputs, environment and results here, for slotstep reproduce.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at once; as many as there are cores.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it however large it is; the limits are in docs/scenario.md.")]

@@ -36,6 +36,8 @@ COMMANDS: Registry[Command] = Registry(
         "watch": "slotstep.cli.watch.watch:watch",
         "sweep": "slotstep.cli.experiments.sweep:sweep",
         "results": "slotstep.cli.experiments.results:results",
+        "plot": "slotstep.cli.experiments.plot:plot",
+        "reproduce": "slotstep.cli.experiments.reproduce:reproduce",
         "study": "slotstep.cli.experiments.study:study",
         "plan": "slotstep.cli.experiments.plan:plan",
         "capacity": "slotstep.cli.experiments.capacity:capacity",

@@ -1,10 +1,15 @@
-"""A metric of a summary by its dotted name, such as `ttft_s.p99` or `tenants.chat.wait_s.mean`."""
+"""A metric by its dotted name, such as `tenants.chat.wait_s.mean`: its value, and which way it is better."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from sim.accounting.metric import Better
+from sim.accounting.metric import Value as Declared
+from sim.accounting.metrics import chosen
 
 Value = int | float | str | None
 
@@ -33,3 +38,23 @@ def leaves(section: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
             yield from leaves(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value
+
+
+def direction(name: str, more: Iterable[str] = ()) -> Better:
+    """Which way a metric is better, as its declaration says; "" if neither is, or nothing is declared.
+
+    more  names of metrics beside the built-in ones
+    """
+    found = declared(name, more)
+    return "" if found is None else found.direction
+
+
+def declared(name: str, more: Iterable[str] = ()) -> Declared | None:
+    """The declaration of a metric, None if it has none; `more` as in `direction`."""
+    inner = name.removeprefix("measured.")
+    for found in chosen(more):
+        for path, value in found.values.items():
+            pattern = re.escape(f"{found.key}.{path}" if path else found.key)
+            if re.fullmatch(pattern.replace(r"\*", ".+").replace(r"\[\]", r"\d+"), inner):
+                return value
+    return None

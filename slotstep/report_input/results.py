@@ -23,6 +23,8 @@ METRICS = {
 }
 DRAWN = ("occupancy", "output tok/s", "p99 TTFT, s", "attainment")
 SEED = "seed"
+MOST_NAMES = 12
+"""Most names of an axis over which metrics are drawn."""
 
 
 def sweep(folder: Path) -> Report:
@@ -104,21 +106,26 @@ def grouped(runs: pd.DataFrame, keys: Sequence[str]) -> Any:
 
 
 def curves(means: pd.DataFrame, keys: Sequence[str]) -> list[Curve]:
-    """Metrics over the first numeric axis with several values, a line for each setting of the others."""
+    """Metrics over the first axis of several numbers, else of names; a line for each setting of the others."""
     import pandas as pd
 
     from reports.page.report import Curve
 
-    numbers = [key for key in keys if pd.api.types.is_numeric_dtype(means[key]) and means[key].nunique() > 1]
-    if not numbers:
+    several = [key for key in keys if means[key].nunique() > 1]
+    drawn = [
+        *(key for key in several if pd.api.types.is_numeric_dtype(means[key])),
+        *(key for key in several if means[key].nunique() <= MOST_NAMES),
+    ]
+    if not drawn:
         return []
-    others = [key for key in keys if key != numbers[0]]
+    across = drawn[0]
+    others = [key for key in keys if key != across]
     split = ""
     if others:
         split = ", ".join(others)
         if split not in means:
             means[split] = means[others].astype(str).agg(", ".join, axis=1)
-    return [Curve(numbers[0], name, split, f"{name} low", f"{name} high") for name in DRAWN if name in means.columns]
+    return [Curve(across, name, split, f"{name} low", f"{name} high") for name in DRAWN if name in means.columns]
 
 
 def hidden(means: pd.DataFrame) -> list[str]:

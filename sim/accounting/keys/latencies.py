@@ -11,8 +11,8 @@ from sim.accounting.metric import Metric, Value
 
 STATISTICS = {
     "n": Value("int64", "requests"),
-    "censored_share": Value(unit="share", column=False),
-    **{statistic: Value(unit="s") for statistic in ("mean", *(f"p{p}" for p in PERCENTILES), "max")},
+    "censored_share": Value(unit="share", better="lower", column=False),
+    **{statistic: Value(unit="s", better="lower") for statistic in ("mean", *(f"p{p}" for p in PERCENTILES), "max")},
 }
 
 

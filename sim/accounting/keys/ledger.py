@@ -8,6 +8,8 @@ from sim.accounting.metric import Metric, Value
 from sim.request import SECOND
 
 LEDGER = ("bought", *ROWS)
+LOSSES = ("recomputed", "wasted", "held", "no_memory", "no_budget", "blocked", "limited", "down")
+"""Rows of which fewer are better; work and missing demand are neither."""
 
 
 def slot_seconds(accounts: Accounts) -> dict[str, float]:
@@ -20,12 +22,12 @@ SLOT_STEPS = Metric(
     "the ledger: `bought` = slots x `steps` = the sum of the rows `decode`, `prefill`, `recomputed`, `wasted`, "
     "`held`, `no_demand`, `no_memory`, `no_budget`, `blocked`, `limited`",
     lambda accounts: accounts.slot_steps,
-    {row: Value("int64", "slot-steps") for row in LEDGER},
+    {row: Value("int64", "slot-steps", better="lower" if row in LOSSES else "") for row in LEDGER},
 )
 SLOT_SECONDS = Metric(
     "slot_seconds",
     "the same rows in time, and `idle`, in which no step ran; where `service` is not null also `down`, in which the "
     "replica had failed, with the step that the failure cut; `bought` = slots x makespan",
     slot_seconds,
-    {row: Value(unit="slot-seconds") for row in (*LEDGER, "idle", "down")},
+    {row: Value(unit="slot-seconds", better="lower" if row in LOSSES else "") for row in (*LEDGER, "idle", "down")},
 )

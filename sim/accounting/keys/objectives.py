@@ -22,7 +22,7 @@ GOODPUT = Metric(
     "goodput_per_s",
     "requests that met all objectives, per second of makespan; null without objectives",
     goodput,
-    {"": Value(unit="requests/s")},
+    {"": Value(unit="requests/s", better="higher")},
     line="",
 )
 ATTAINMENT = Metric(

@@ -41,8 +41,8 @@ RATES = Metric(
     {
         "offered_per_s": Value(unit="requests/s"),
         "offered_by_gaps_per_s": Value(unit="requests/s"),
-        "finished_per_s": Value(unit="requests/s"),
-        "finished_by_gaps_per_s": Value(unit="requests/s"),
+        "finished_per_s": Value(unit="requests/s", better="higher"),
+        "finished_by_gaps_per_s": Value(unit="requests/s", better="higher"),
         "output_tokens_per_s": Value(unit="tok/s", best="highest", name="output rate", header="output"),
     },
 )

@@ -11,10 +11,14 @@ import numpy as np
 from sim.accounting.accounts import Accounts
 from sim.accounting.keys.latencies import STATISTICS
 from sim.accounting.latencies import LATENCIES, latency_summary
-from sim.accounting.metric import Metric, Value
+from sim.accounting.metric import Better, Metric, Value
 from sim.accounting.requests import STATUSES, status_counts
 
-COUNTS = {status: Value("int64", "requests") for status in ("injected", *STATUSES)}
+BETTER: dict[str, Better] = {
+    "finished": "higher",
+    **dict.fromkeys(("rejected", "timed_out", "cancelled", "waiting"), "lower"),
+}
+COUNTS = {status: Value("int64", "requests", better=BETTER.get(status, "")) for status in ("injected", *STATUSES)}
 
 
 def rejections(accounts: Accounts) -> dict[str, int]:
@@ -45,7 +49,9 @@ REQUESTS = Metric(
     lambda accounts: status_counts(accounts.injected.status),
     COUNTS,
 )
-REJECTIONS = Metric("rejections", "counts of `rejected` by reason", rejections, {"*": Value("int64", "requests")})
+REJECTIONS = Metric(
+    "rejections", "counts of `rejected` by reason", rejections, {"*": Value("int64", "requests", better="lower")}
+)
 TENANTS = Metric(
     "tenants",
     "by name: `requests` of each tenant, and `wait_s`, `ttft_s`, `tpot_s`, `itl_s`, `e2e_s`, `client_ttft_s` and "

@@ -68,6 +68,6 @@ TOKENS_PER_SLOT_STEP = Metric(
     "tokens_per_slot_step",
     "tokens delivered / slot-steps bought",
     tokens_per_slot_step,
-    {"": Value(unit="tokens")},
+    {"": Value(unit="tokens", better="higher")},
     line="",
 )

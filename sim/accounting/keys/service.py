@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ SERVICE = Metric(
         "transfers": COUNT,
         "outages": Value("int64", column=False),
         **{
-            f"{latency}.{statistic}": Value(value.type, value.unit, column=False)
+            f"{latency}.{statistic}": replace(value, column=False)
             for latency in ("router_wait_s", "transfer_s", "room_wait_s")
             for statistic, value in STATISTICS.items()
             if statistic != "censored_share"
@@ -114,10 +115,10 @@ REPLICAS = Metric(
         "[].pages": Value("int64", "pages"),
         **{f"[].requests.{status}": value for status, value in (COUNTS | dict.fromkeys(LEFT, COUNT)).items()},
         "[].steps": Value("int64", "steps"),
-        "[].occupancy": Value(unit="share"),
+        "[].occupancy": Value(unit="share", better="higher"),
         "[].busy": Value(unit="share"),
-        "[].down_s": Value(unit="s"),
-        "[].preemptions": Value("int64"),
+        "[].down_s": Value(unit="s", better="lower"),
+        "[].preemptions": Value("int64", better="lower"),
         "[].output_tokens": Value("int64", "tokens"),
     },
 )

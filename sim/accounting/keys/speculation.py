@@ -37,8 +37,8 @@ SPECULATION = Metric(
         "verifications": Value("int64", column=False),
         "drafts": Value("int64", "tokens", column=False),
         "accepted": Value("int64", "tokens", column=False),
-        "rejected": Value("int64", "positions"),
-        "acceptance": Value(unit="share"),
-        "tokens_per_verification": Value(unit="tokens"),
+        "rejected": Value("int64", "positions", better="lower"),
+        "acceptance": Value(unit="share", better="higher"),
+        "tokens_per_verification": Value(unit="tokens", better="higher"),
     },
 )

@@ -42,7 +42,9 @@ TOKENS = Metric(
     "(`harvest: next`)",
     tokens,
     {
-        kind: Value("int64", "tokens")
-        for kind in ("prompt", "output", "computed", "recomputed", "cached", "rejected", "padding", "lost")
+        **{kind: Value("int64", "tokens") for kind in ("prompt", "output", "computed")},
+        "recomputed": Value("int64", "tokens", better="lower"),
+        "cached": Value("int64", "tokens", better="higher"),
+        **{kind: Value("int64", "tokens", better="lower") for kind in ("rejected", "padding", "lost")},
     },
 )

@@ -9,15 +9,8 @@ import typer
 
 from slotstep.cli.output import say
 
-HEADLINES = {
-    "occupancy": "occupancy",
-    "rates_output_tokens_per_s": "output tok/s",
-    "ttft_s_mean": "mean TTFT s",
-    "ttft_s_p99": "p99 TTFT s",
-    "tpot_s_p99": "p99 TPOT s",
-    "attainment": "attainment",
-}
-"""Columns that are shown without a query, with their heads."""
+SHOWN = ("occupancy", "rates_output_tokens_per_s", "ttft_s_mean", "ttft_s_p99", "tpot_s_p99", "attainment")
+"""Columns that are shown without a query, beside the axes; the heads are names for a query."""
 
 
 def results(
@@ -41,7 +34,7 @@ def results(
     store = opened(folder)
     for line in earlier.remarks(store):
         say(line)
-    frame = queries.ask(store, query if query is not None else queries.overview(store, HEADLINES))
+    frame = queries.ask(store, query if query is not None else queries.overview(store, SHOWN))
     if as_csv:
         print(frame.to_csv(index=False), end="", flush=True)
     elif as_json:

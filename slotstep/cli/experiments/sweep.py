@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from slotstep.cli.params import Jobs, Kernel, Yes
+from slotstep.cli.params import BundleFile, Jobs, Kernel, Yes
 
 
 def sweep(
@@ -19,6 +19,7 @@ def sweep(
     ] = None,
     jobs: Jobs = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what is there as failed.")] = False,
+    bundle: BundleFile = None,
     yes: Yes = False,
     kernel: Kernel = None,
 ) -> None:
@@ -45,3 +46,8 @@ def sweep(
     print(f"{tally.total} runs: {tally.done} now{failed}, {tally.before} before", flush=True)
     for line in earlier.remarks(store):
         say(line)
+    if bundle is not None:
+        from slotstep.experiments.bundles.bundle import write
+        from slotstep.experiments.bundles.swept import runs_of
+
+        say(f"written to {write(bundle, runs_of(store))}")

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slotstep.cli.output import open_scenario, print_json, say, show
-from slotstep.cli.params import AsJson, Kernel, OutFolder, RequestsFile, ScenarioFile, Settings, Yes, permitted
-from slotstep.cli.run.simulating import simulate
+from slotstep.cli.params import (
+    AsJson,
+    BundleFile,
+    Kernel,
+    OutFolder,
+    RequestsFile,
+    ScenarioFile,
+    Settings,
+    Yes,
+    permitted,
+)
+from slotstep.cli.run.simulating import bundle_runs, simulate
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
@@ -39,6 +49,7 @@ def compare(
     settings: Settings = None,
     trace: RequestsFile = None,
     out: OutFolder = None,
+    bundle: BundleFile = None,
     as_json: AsJson = False,
     seeds: Annotated[
         int | None,
@@ -54,6 +65,8 @@ def compare(
 
     if (policies is None) == (engines is None):
         raise typer.BadParameter("expected one of --policies and --engines")
+    if bundle is not None and (engines is not None or seeds is not None):
+        raise typer.BadParameter("holds runs of policies on one seed; a sweep has several", param_hint="--bundle")
     loaded = open_scenario(scenario, permitted(settings, yes), trace)
     if engines is not None:
         if seeds is not None or jobs is not None:
@@ -70,10 +83,13 @@ def compare(
     if jobs is not None:
         raise typer.BadParameter("needs --seeds", param_hint="--jobs")
     scenarios = [with_policy(loaded, name) for name in names]
-    results = simulate(scenarios, [out / name for name in names] if out else [])
+    folders = [*([out / name for name in names] if out else []), *([bundle.parent] if bundle else [])]
+    results = simulate(scenarios, folders)
     if out:
         save_all(results, out)
         say(f"written to {out}")
+    if bundle:
+        bundle_runs(bundle, results)
     summaries = [result.summary for result in results]
     if as_json:
         print_json({"runs": summaries})

@@ -10,6 +10,7 @@ import typer
 from slotstep.cli.output import open_scenario, print_json, say, show
 from slotstep.cli.params import (
     AsJson,
+    BundleFile,
     Jobs,
     Kernel,
     OutFolder,
@@ -20,7 +21,7 @@ from slotstep.cli.params import (
     Yes,
     permitted,
 )
-from slotstep.cli.run.simulating import simulate
+from slotstep.cli.run.simulating import bundle_runs, simulate
 
 if TYPE_CHECKING:
     from slotstep.scenario.schema import Scenario
@@ -32,6 +33,7 @@ def run(
     policy: PolicyName = None,
     trace: RequestsFile = None,
     out: OutFolder = None,
+    bundle: BundleFile = None,
     as_json: AsJson = False,
     openmetrics: Annotated[
         Path | None,
@@ -51,11 +53,14 @@ def run(
 ) -> None:
     """Simulate a scenario and say where its slots, pages and time went."""
     loaded = open_scenario(scenario, permitted(settings, yes), trace, policy)
-    folders = [*([out] if out else []), *(file.parent for file in (openmetrics, forward_pass_metrics) if file)]
+    named = [file for file in (openmetrics, forward_pass_metrics, bundle) if file]
+    folders = [*([out] if out else []), *(file.parent for file in named)]
     (result,) = simulate([loaded], folders)
     if out:
         result.save(out)
         say(f"written to {out}")
+    if bundle:
+        bundle_runs(bundle, [result])
     if openmetrics:
         from reports import files
         from reports.exports.openmetrics import exposition

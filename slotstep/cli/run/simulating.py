@@ -32,3 +32,12 @@ def simulate(scenarios: Sequence[Scenario], folders: Sequence[Path]) -> list[Res
     for remark in dict.fromkeys(line for result in results for line in result.beyond_the_end):
         say(remark)
     return results
+
+
+def bundle_runs(path: Path, results: Sequence[Result]) -> None:
+    """Write runs into a bundle, each by the name of its policy, and say so."""
+    from slotstep.experiments.bundles.bundle import BundledRun, write
+    from slotstep.runs.resolution import resolved
+
+    runs = [BundledRun(each.policy, resolved(each.scenario), each.summary) for each in results]
+    say(f"written to {write(path, runs)}")

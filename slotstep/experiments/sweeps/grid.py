@@ -5,6 +5,9 @@
     grid:                            # every combination; the last key varies fastest
       policy: [fcfs, {sjf: {error: 0.5}}]
       workload.scale_rate: [0.8, 1.0]
+      workload.synthetic.output:     # values by name: the tables have the names
+        short: {geometric: {mean: 100}}
+        heavy: {pareto: {mean: 100, index: 1.5}}
     together:                        # keys that go together, each entry with every combination above
       - {engine.slots: 32, engine.pages: 2048}
       - {engine.slots: 64, engine.pages: 4096}
@@ -42,15 +45,18 @@ class Plan(Section):
 
     scenario: str | dict[str, Any]
     set: dict[str, Any] = Field(default_factory=dict)
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    grid: dict[str, Any] = Field(default_factory=dict)
     together: list[dict[str, Any]] = Field(default_factory=list)
     seeds: Count | None = None
 
     @field_validator("grid")
     @classmethod
-    def each_once(cls, value: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        """At least one value for each key, and none twice."""
-        for key, values in value.items():
+    def each_once(cls, value: dict[str, Any]) -> dict[str, Any]:
+        """For each key a list of values, or values by name: at least one, and none twice."""
+        for key, given in value.items():
+            if not isinstance(given, list | dict):
+                raise ValueError(f"{key}: found {document.brief(given)}; expected a list, or values by name")
+            values = list(given.values()) if isinstance(given, dict) else given
             if not values:
                 raise ValueError(f"{key}: found an empty list; expected at least one value")
             repeated = next((each for each in values if values.count(each) > 1), None)
@@ -117,7 +123,7 @@ def read(
     if allow_large:
         base["allow_large"] = True
     size_limits.check_runs(source, size(plan), allow_large)
-    points = tuple(point(base, settings, source, home, name) for settings in combinations(plan, base.get("seed", 0)))
+    points = tuple(point(base, values, source, home, name) for values in combinations(plan, base.get("seed", 0)))
     if all(each.scenario is None for each in points):
         raise BadInput(str(points[0].error))
     keys = {column(key): key for key in settings_of(plan)}
@@ -135,23 +141,39 @@ def settings_of(plan: Plan) -> list[str]:
     return [*(plan.together[0] if plan.together else ()), *plan.grid, *(["seed"] if plan.seeds else [])]
 
 
-def combinations(plan: Plan, seed: int) -> Iterator[dict[str, Any]]:
-    """The settings of each point."""
-    grid = dict(plan.grid)
+@dataclass(frozen=True)
+class AxisValue:
+    """A value of a key of a grid, and what the tables show for it: its name, or itself."""
+
+    shown: Any
+    value: Any
+
+
+def combinations(plan: Plan, seed: int) -> Iterator[dict[str, AxisValue]]:
+    """The value of each key at each point."""
+    grid = {key: values_of(given) for key, given in plan.grid.items()}
     if plan.seeds:
-        grid["seed"] = list(range(seed, seed + plan.seeds))
+        grid["seed"] = values_of(list(range(seed, seed + plan.seeds)))
     for group in plan.together or [{}]:
+        first = {key: AxisValue(value, value) for key, value in group.items()}
         for values in itertools.product(*grid.values()):
-            yield {**group, **dict(zip(grid, values, strict=True))}
+            yield {**first, **dict(zip(grid, values, strict=True))}
 
 
-def point(base: Mapping[str, Any], settings: Mapping[str, Any], source: str, home: Path, name: str) -> Point:
-    """The scenario with these settings."""
-    axes = {column(key): value for key, value in settings.items()}
+def values_of(given: list[Any] | Mapping[str, Any]) -> list[AxisValue]:
+    """The values of a key: a list of them, or values by name."""
+    if isinstance(given, Mapping):
+        return [AxisValue(str(name), value) for name, value in given.items()]
+    return [AxisValue(value, value) for value in given]
+
+
+def point(base: Mapping[str, Any], values: Mapping[str, AxisValue], source: str, home: Path, name: str) -> Point:
+    """The scenario with these values."""
+    axes = {column(key): found.shown for key, found in values.items()}
     mapping = copy.deepcopy(dict(base))
     try:
-        document.override_with(mapping, settings)
-        where = ", ".join([source, *(f"{key}={text(value)}" for key, value in settings.items())])
+        document.override_with(mapping, {key: found.value for key, found in values.items()})
+        where = ", ".join([source, *(f"{key}={text(found.shown)}" for key, found in values.items())])
         return Point(axes, parse(mapping, where, home, name))
     except BadInput as error:
         return Point(axes, None, str(error))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from slotstep.experiments.sweeps.store import Store
 
 
-def ask(store: Store, query: str) -> pd.DataFrame:
+def ask(store: Store, query: str, option: str = "--query") -> pd.DataFrame:
     """The answer to a query on the table `runs`, a row per run of the present grid, and `earlier`, the other rows.
 
-    Raises BadInput for an invalid query.
+    Raises BadInput, with the option that gave it, for an invalid query.
     """
     with duckdb.connect() as connection:
         connection.register("runs", store.table())
@@ -27,16 +28,13 @@ def ask(store: Store, query: str) -> pd.DataFrame:
         try:
             answer: pd.DataFrame = connection.execute(query).df()
         except duckdb.Error as error:
-            raise BadInput(f"--query: {str(error).strip()}") from None
+            raise BadInput(f"{option}: {str(error).strip()}") from None
     return answer
 
 
-def overview(store: Store, headlines: Mapping[str, str]) -> str:
-    """The query for the axes and these columns (heads by name) of the runs that ended, sorted."""
-    axes = {column: axis["key"].rpartition(".")[2] for column, axis in store.axes.items()}
-    if len(set(axes.values())) < len(axes):
-        axes = {column: axis["key"] for column, axis in store.axes.items()}
-    columns = ", ".join(f'"{name}" AS "{head}"' for name, head in (axes | dict(headlines)).items())
+def overview(store: Store, shown: Iterable[str]) -> str:
+    """The query for the axes and these columns of the runs that ended, sorted; the heads are the columns' names."""
+    columns = ", ".join(f'"{name}"' for name in dict.fromkeys([*store.axes, *shown]))
     order = ", ".join(f'"{name}"' for name in store.axes) or "run"
     return f"SELECT {columns} FROM runs WHERE status = 'ended' ORDER BY {order}"
 
@@ -58,7 +56,7 @@ def as_json(frame: pd.DataFrame) -> str:
 
 
 def show(frame: pd.DataFrame) -> None:
-    """Print a frame as a table, or one record after another if it is too wide."""
+    """Print a frame as a table, or one record after another if it is too wide. Heads are wrapped where necessary."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -70,7 +68,7 @@ def show(frame: pd.DataFrame) -> None:
     names = [printable(str(name)) for name in frame.columns]
     rows = [[printable(shown(value)) for value in values] for values in frame.itertuples(index=False)]
     cells = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    words = [max(map(len, name.split()), default=0) for name in names]
+    words = [max(map(len, parts(name)), default=0) for name in names]
     if not rows:
         console.print("no rows")
     elif sum(words) + len(words) <= console.width:
@@ -79,7 +77,8 @@ def show(frame: pd.DataFrame) -> None:
         tight = sum(folded) + len(folded) <= console.width < sum(map(max, map(len, names), cells)) + len(cells)
         for name, width, kind in zip(names, folded, frame.dtypes, strict=True):
             side: Literal["left", "right"] = "right" if kind.kind in "iuf" else "left"
-            table.add_column(name, justify=side, width=width if tight else None, overflow="fold")
+            head = wrapped(name, width) if tight else name
+            table.add_column(head, justify=side, width=width if tight else None, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         console.print(table)
@@ -89,6 +88,24 @@ def show(frame: pd.DataFrame) -> None:
             for name, value in zip(names, row, strict=True):
                 record.add_row(Text(name), Text(value, overflow="fold"))
             console.print(Text(f"row {number} of {len(rows)}"), record, "")
+
+
+def parts(name: str) -> list[str]:
+    """A head in pieces that stay whole: it may be wrapped at a space and after an underscore."""
+    return re.findall(r"[^\s_]+_*|_+", name)
+
+
+def wrapped(name: str, width: int) -> str:
+    """A head on lines of at most `width` characters."""
+    lines: list[str] = []
+    for word in name.split():
+        for place, part in enumerate(parts(word)):
+            space = " " if lines and not place else ""
+            if lines and len(lines[-1]) + len(space) + len(part) <= width:
+                lines[-1] += space + part
+            else:
+                lines.append(part)
+    return "\n".join(lines)
 
 
 def shown(value: Any) -> str:
