@@ -1,6 +1,6 @@
 """Where the tests find the data they are checked against, and how many examples a property is tried on.
 
-Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 400, `soak`
+Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 300, `soak`
 (`make soak`) 5,000, and `mutants` (`make mutants`) 10, without a search for the smallest that fails. None is timed: a
 machine may be busy with something else. Only under `mutants` a test fails after 5 s of CPU time, as a mutant may not
 end. Properties carry the mark `property`; what takes long for another reason carries `slow`.
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 NOT_TIMED = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", NOT_TIMED, max_examples=50)
-settings.register_profile("thorough", NOT_TIMED, max_examples=400)
+settings.register_profile("thorough", NOT_TIMED, max_examples=300)
 settings.register_profile("soak", NOT_TIMED, max_examples=5000)
 settings.register_profile("mutants", NOT_TIMED, max_examples=10, phases=[Phase.generate])
 settings.load_profile("quick")

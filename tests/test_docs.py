@@ -28,14 +28,17 @@ PAGES = pages()
 
 @pytest.fixture(scope="module")
 def with_traces(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in whose cache the Azure traces lie as `slotstep trace fetch` leaves them."""
+    """An environment in whose cache the Azure traces lie as `slotstep trace fetch` leaves them.
+
+    Commands simulate as they do for a user: on the compiled kernel where it is built.
+    """
     home = tmp_path_factory.mktemp("home")
     cache = home / ".cache" / "slotstep"
     cache.mkdir(parents=True)
     for packed in sorted((data / "traces" / "azure_2023").glob("*.csv.gz")):
         (cache / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
     kept = {key: value for key, value in os.environ.items() if key not in ("SLOTSTEP_CACHE", "XDG_CACHE_HOME")}
-    return kept | {"HOME": str(home)}
+    return kept | {"HOME": str(home), "SLOTSTEP_KERNEL": "auto"}
 
 
 @pytest.mark.slow
