@@ -31,7 +31,9 @@ def test_the_required_case_is_the_one_that_was_asked_for() -> None:
 
 
 def test_a_run_counts_requests_and_steps_and_its_process_is_its_own() -> None:
+    held = bytearray(b"x") * 1_000_000_000  # a process that is large itself starts it
     alone = measure.in_fresh_process(Case(requests=1, rate=20, outputs="fixed 128"), repeats=2)
+    assert len(held) == 1_000_000_000
     assert (alone.requests, alone.steps) == (1, 128)  # the prompt's step yields the first token
     assert alone.cpu_s > 0
     assert 10e6 < alone.peak_bytes < 1e9
