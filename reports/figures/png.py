@@ -20,14 +20,7 @@ def write_png(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
 
     Raises OSError if the folder is absent or cannot be written.
     """
-    written = []
-    for name, figure in figures.items():
-        path = folder / f"{name}.png"
-        FigureCanvasAgg(figure)
-        with atomically(path) as temporary:
-            figure.savefig(temporary, format="png", dpi=DOTS_PER_INCH)
-        written.append(path)
-    return written
+    return [write_figure(figure, folder / f"{name}.png") for name, figure in figures.items()]
 
 
 def write_figure(figure: Figure, path: Path) -> Path:

@@ -47,7 +47,7 @@ class PaddedDecode:
         self.packed = torch.zeros(sum(self.layout.sizes), dtype=torch.int32, device=device)
         self.forward = forward
         self.pool = pool
-        self.store_address = 0
+        self.captured_store: Tensor | None = None
         self.run = self.launch
         self.pad()
         if device.type == "cuda":
@@ -55,7 +55,7 @@ class PaddedDecode:
 
     def __call__(self, packed: Tensor, layout: Layout) -> Tensor:
         """The next token of every row of a packed step, padding included; they stay until the next call."""
-        if self.packed.is_cuda and self.store_address != self.forward.store.tokens.data_ptr():
+        if self.packed.is_cuda and self.captured_store is not self.forward.store.tokens:
             self.capture()
         rows, fixed = self.layout.rows, len(self.packed) - self.layout.sizes[-1]
         self.packed[:fixed].copy_(packed[:fixed])
@@ -74,9 +74,9 @@ class PaddedDecode:
         self.tables.fill_(self.forward.decoder.cache.spare)
 
     def capture(self) -> None:
-        """Capture the launches for the present address of the tokens."""
+        """Capture the launches for the present store of tokens, whose memory is kept as long as the graph."""
         self.pad()
-        self.store_address = self.forward.store.tokens.data_ptr()
+        self.captured_store = self.forward.store.tokens
         self.run = captured(self.launch, self.pool)
 
     def launch(self) -> Tensor:

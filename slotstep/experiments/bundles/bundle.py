@@ -101,13 +101,8 @@ def file_name(place: int, run: str) -> str:
 
 def own_code(settings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """SHA-256 by file of the code that is not part of slotstep and that these resolved scenarios name."""
-    found = {file: digest for each in settings for part in digests(each) for file, digest in part.items()}
+    found = {file: digest for each in settings for file, digest in identity.user_code_files(each).items()}
     return dict(sorted(found.items()))
-
-
-def digests(settings: Mapping[str, Any]) -> Iterable[dict[str, str]]:
-    """The digests of the files behind each name of a resolved scenario that is not built in."""
-    return identity.user_code_digests(settings).values()
 
 
 def as_json(content: object) -> str:

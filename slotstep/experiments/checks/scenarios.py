@@ -60,8 +60,7 @@ def text(baseline: Path, recorded: Mapping[str, Mapping[str, Any]]) -> str:
 def described(scenario: Scenario) -> dict[str, Any]:
     """A scenario as it is recorded. Raises OSError for a file that cannot be read."""
     settings = resolved(scenario)
-    code = identity.user_code_digests(settings)
-    files = {file: digest[:DIGITS] for part in code.values() for file, digest in part.items()}
+    files = {file: digest[:DIGITS] for file, digest in identity.user_code_files(settings).items()}
     return {"slotstep": version("slotstep"), **({"code": files} if files else {}), **by_content(settings)}
 
 

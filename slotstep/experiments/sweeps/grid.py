@@ -58,7 +58,7 @@ class Plan(Section):
                 raise ValueError(f"{key}: found {document.brief(given)}; expected a list, or values by name")
             values = list(given.values()) if isinstance(given, dict) else given
             if not values:
-                raise ValueError(f"{key}: found an empty list; expected at least one value")
+                raise ValueError(f"{key}: found no values; expected at least one")
             repeated = next((each for each in values if values.count(each) > 1), None)
             if repeated is not None:
                 raise ValueError(f"{key}: {document.brief(repeated)} is there twice; expected each value once")
@@ -107,7 +107,7 @@ def read(
     """The grid that a mapping describes; file names are relative to `folder`. `allow_large` applies to all scenarios.
 
     A point whose scenario is invalid is kept with its error, as a failed run. Raises BadInput if all are invalid, for
-    a key given in two places, and for an empty list of values.
+    a key given in two places, and for a key without values.
     """
     folder = folder or Path()
     try:

@@ -46,9 +46,8 @@ def sources(settings: Mapping[str, Any]) -> dict[str, str]:
 
     Raises OSError for a file that cannot be read.
     """
-    used = {file: found for part in user_code_digests(settings).values() for file, found in part.items()}
     read = {file: digest(Path(file)) for file in [*trace_files(settings["workload"]), *warm_files(settings)]}
-    return {"code": code(), "user_code": json.dumps(used), "input_files": json.dumps(read)}
+    return {"code": code(), "user_code": json.dumps(user_code_files(settings)), "input_files": json.dumps(read)}
 
 
 def trace_files(workload: Mapping[str, Any]) -> list[str]:
@@ -90,6 +89,11 @@ def user_code_digests(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         name: {file: digest(path) for file, path in user_code.sources(module).items()}
         for name, module in user_code.modules(settings).items()
     }
+
+
+def user_code_files(settings: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 by file of the code that is not part of slotstep and that a resolved scenario names."""
+    return {file: found for part in user_code_digests(settings).values() for file, found in part.items()}
 
 
 def digest(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def elsewhere(here: Path, tmp_path: Path) -> Path:
     (here / "run.zip").rename(folder / "run.zip")
     (here / "trace.csv").rename(folder / "logs" / "november.csv")
     return folder
+
+
+def rewritten(bundle: Path, change: Callable[[str, str], str]) -> Path:
+    """A bundle beside this one whose texts are changed, each by its name."""
+    path = bundle.with_name("edited.zip")
+    with zipfile.ZipFile(bundle) as archive, zipfile.ZipFile(path, "w") as copy:
+        for name in archive.namelist():
+            copy.writestr(name, change(name, archive.read(name).decode()))
+    return path
 
 
 def test_a_bundle_has_scenario_result_environment_and_digests_and_no_place_of_this_machine(here: Path) -> None:
@@ -98,15 +108,14 @@ def test_an_input_of_another_content_is_missed(elsewhere: Path, capsys: pytest.C
 def test_what_differs_is_named_before_the_values(
     here: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edited = elsewhere / "edited.zip"
-    with zipfile.ZipFile(elsewhere / "run.zip") as archive, zipfile.ZipFile(edited, "w") as copy:
-        for name in archive.namelist():
-            text = archive.read(name).decode()
-            if name.startswith("results/"):
-                summary = json.loads(text)
-                assert summary["steps"] == 4  # those of the first request; the second joins it for two of them
-                text = json.dumps(summary | {"steps": 5, "makespan_s": summary["makespan_s"] * 1.001})
-            copy.writestr(name, text)
+    def another(name: str, text: str) -> str:
+        if not name.startswith("results/"):
+            return text
+        summary = json.loads(text)
+        assert summary["steps"] == 4  # those of the first request; the second joins it for two of them
+        return json.dumps(summary | {"steps": 5, "makespan_s": summary["makespan_s"] * 1.001})
+
+    edited = rewritten(elsewhere / "run.zip", another)
     (here / "own_order.py").write_text(f"{ORDER}# anew\n")
     capsys.readouterr()
     command = ("reproduce", edited, "--inputs", elsewhere, "--jobs", "1")
@@ -122,10 +131,7 @@ def test_what_differs_is_named_before_the_values(
 def test_a_run_that_fails_elsewhere_is_broken(
     here: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edited = elsewhere / "edited.zip"
-    with zipfile.ZipFile(elsewhere / "run.zip") as archive, zipfile.ZipFile(edited, "w") as copy:
-        for name in archive.namelist():
-            copy.writestr(name, archive.read(name).decode().replace("own_order:Own", "no_order:Own"))
+    edited = rewritten(elsewhere / "run.zip", lambda _, text: text.replace("own_order:Own", "no_order:Own"))
     capsys.readouterr()
     assert code_of("reproduce", edited, "--inputs", elsewhere, "--jobs", "1") == 2
     assert "no_order:Own: broken: " in capsys.readouterr().out

@@ -103,7 +103,7 @@ def test_a_column_has_the_type_of_its_values() -> None:
             "grid, engine.slotz=1: engine.slotz: unknown key; did you mean engine.slots?",
         ),
         ({"gird": {}}, "grid: gird: unknown key; did you mean grid?"),
-        ({"grid": {"seed": []}}, "grid: grid: seed: found an empty list; expected at least one value"),
+        ({"grid": {"seed": []}}, "grid: grid: seed: found no values; expected at least one"),
         ({"grid": {"seed": [1, 2, 1]}}, "grid: grid: seed: 1 is there twice; expected each value once"),
         (
             {"set": {"seed": 4}, "seeds": 3},

@@ -40,7 +40,7 @@ def test_an_axis_shows_the_names_of_its_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({}, "grid: grid: engine.slots: found an empty list; expected at least one value"),
+        ({}, "grid: grid: engine.slots: found no values; expected at least one"),
         ({"a": 1, "b": 1}, "grid: grid: engine.slots: 1 is there twice; expected each value once"),
         (4, "grid: grid: engine.slots: found 4; expected a list, or values by name"),
         ({"few": 0}, "grid, engine.slots=few: engine.slots: found 0; expected a whole number of at least 1"),
