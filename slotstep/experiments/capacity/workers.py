@@ -11,6 +11,7 @@ import joblib
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from slotstep.experiments import interrupts
 from traces.errors import BadInput
 
 Call = tuple[Any, ...]
@@ -21,23 +22,31 @@ Made = TypeVar("Made")
 class Workers:
     """Makes calls on `jobs` processes (all cores if None); with one, in this process.
 
-    name  distinguishes this search from others that the same processes have worked for
+    name   distinguishes this search from others that the same processes have worked for
+    ended  whether the processes were killed because the command was interrupted
     """
 
     def __init__(self, jobs: int | None) -> None:
         self.name = token_hex(8)
         self.jobs = joblib.cpu_count() if jobs is None else jobs
+        self.ended = False
 
     def call(self, function: Callable[..., Made], calls: Iterable[Call]) -> list[Made]:
         """The results of these calls, in their order. Raises BadInput for a worker that was killed."""
         if self.jobs == 1:
             return [function(*call) for call in calls]
-        executor = get_reusable_executor(max_workers=self.jobs)
-        futures = [executor.submit(function, *call) for call in calls]
+        if self.ended:
+            raise KeyboardInterrupt
         try:
+            with interrupts.held_back():
+                executor = get_reusable_executor(max_workers=self.jobs)
+                futures = [executor.submit(function, *call) for call in calls]
             return [future.result() for future in futures]
         except TerminatedWorkerError:
             raise BadInput("a worker was killed, perhaps for want of memory; try fewer --jobs") from None
+        except KeyboardInterrupt:
+            self.end()
+            raise
 
     def each(self, search: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
         """The results of `search` for these items, in their order; searches go on at once and share the processes."""
@@ -48,5 +57,10 @@ class Workers:
             try:
                 return list(threads.map(search, given))
             except BaseException:
-                get_reusable_executor(max_workers=self.jobs).shutdown(kill_workers=True)
+                self.end()
                 raise
+
+    def end(self) -> None:
+        """Kill the processes."""
+        self.ended = True
+        get_reusable_executor(max_workers=self.jobs).shutdown(kill_workers=True)

@@ -17,6 +17,7 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from sim import kernel
+from slotstep.experiments import interrupts
 from traces.errors import BadInput
 
 Call = tuple[Any, ...]
@@ -57,14 +58,17 @@ def on_kernel(choice: str, packed: bytes) -> Any:
 def parallel(function: Callable[..., Any], calls: Iterable[Call]) -> Iterator[Any]:
     """As `compute` on joblib's active backend; without joblib's warning if the caller stops early."""
     work = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-    results = work(joblib.delayed(function)(*call) for call in calls)
+    results = None
     try:
+        with interrupts.held_back():
+            results = work(joblib.delayed(function)(*call) for call in calls)
         for result in results:  # noqa: UP028 - so that this generator is closed before the other
             yield result
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            results.close()
+        if results is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
 
 
 def on_processes(
