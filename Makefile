@@ -5,6 +5,9 @@ INSTALL := SLOTSTEP_KERNEL=python $(BIN)/pip install --quiet --disable-pip-versi
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Tests start hundreds of processes: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo compiled test test-compiled test-slow soak mutants coverage lint bench figures docs site clean
 
 .venv/base: pyproject.toml

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sized
 from typing import Any, Protocol
 
-from mypy_extensions import mypyc_attr
-
 from sim.log.events import FINISHED, Kind
 from sim.request import NO_LIMIT, WHOLE, Leg, Request
+from sim.subclassing import mypyc_attr
 
 
 class Page:

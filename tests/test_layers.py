@@ -14,11 +14,24 @@ PATHS = {
     for package in PACKAGES
     for path in sorted((ROOT / package).rglob("*.py"))
 }
-KERNEL = ("kernel", "registry", "request", "log", "sequence", "memory", "policy", "cost", "engine", "service")
+KERNEL = (
+    "kernel",
+    "subclassing",
+    "registry",
+    "request",
+    "log",
+    "sequence",
+    "memory",
+    "policy",
+    "cost",
+    "engine",
+    "service",
+)
 KERNEL += ("accounting",)
 """The rooms of `sim`, each of which may import those before it.
 
-`kernel` finds the modules, compiled or not; `registry` finds entries by name."""
+`kernel` finds the modules, compiled or not; `subclassing` marks classes for the compiler; `registry` finds entries by
+name."""
 IMPURE = {"time", "datetime", "random", "secrets", "logging", "os", "io", "sys", "pathlib", "simpy"}
 ONE_FILE_AN_ENTRY = ("policies", "traces/formats")
 UNPLACEABLE = ("crowd", "warmth", "lives", "trail", "plain", "gates", "lanes", "journeys", "reuse", "guess", "cell")

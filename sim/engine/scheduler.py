@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from array import array
 
-from mypy_extensions import mypyc_attr
-
 from sim.engine import fast_path, progress
 from sim.engine.admission import admit_waiting
 from sim.engine.batch import Batch
@@ -27,6 +25,7 @@ from sim.memory.pool import PagePool
 from sim.policy.base import Policy
 from sim.request import WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
+from sim.subclassing import mypyc_attr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

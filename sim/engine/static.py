@@ -7,8 +7,6 @@ The token budget does not bind it.
 
 from __future__ import annotations
 
-from mypy_extensions import mypyc_attr
-
 from sim.engine.admission import admit
 from sim.engine.batch import Batch
 from sim.engine.config import EngineConfig
@@ -16,6 +14,7 @@ from sim.engine.scheduler import Scheduler
 from sim.memory.pool import PagePool
 from sim.policy.base import Policy
 from sim.request import Nanoseconds
+from sim.subclassing import mypyc_attr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

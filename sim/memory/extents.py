@@ -7,12 +7,11 @@ number says which of them are cached. `sim.memory.prefix` is the specification: 
 
 from __future__ import annotations
 
-from mypy_extensions import mypyc_attr
-
 from sim.memory.content import Share
 from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.sequence import Page, Sequence
+from sim.subclassing import mypyc_attr
 
 
 class Extent(Page):

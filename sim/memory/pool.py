@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from mypy_extensions import mypyc_attr
-
 from sim.log.cache_use import CacheUse
 from sim.sequence import Sequence
+from sim.subclassing import mypyc_attr
 
 Found = Any
 """What `find` returns and the same pool reads again; its length is a number of pages."""

@@ -18,12 +18,11 @@ from collections.abc import Hashable, Iterable
 from hashlib import blake2b
 from itertools import takewhile
 
-from mypy_extensions import mypyc_attr
-
 from sim.memory.content import Share, domain
 from sim.memory.pool import Found, PagePool
 from sim.request import Request
 from sim.sequence import Page, Sequence
+from sim.subclassing import mypyc_attr
 
 Key = Hashable
 

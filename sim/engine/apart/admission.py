@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import Enum, auto
 from itertools import islice
 
-from mypy_extensions import mypyc_attr
-
 from sim.engine.apart.batch import ApartBatch
 from sim.engine.apart.budget import PrefillBudget, rounded
 from sim.engine.apart.displacement import displace
@@ -18,6 +16,7 @@ from sim.engine.apart.expectation import Ends, end_of, expected_of_all, most_exp
 from sim.engine.apart.sequence import ApartSequence
 from sim.engine.apart.state import ApartState
 from sim.log.events import ADMITTED, LIMITED, NO_BUDGET, NO_DEMAND, NO_MEMORY
+from sim.subclassing import mypyc_attr
 
 TOUCH_EVERY = 32
 """Sorts of the queue after which the waiting sequences' prefixes are used again (SGLang: waiting prefix refresh)."""

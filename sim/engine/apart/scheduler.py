@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from array import array
 
-from mypy_extensions import mypyc_attr
-
 from sim.engine.apart import progress
 from sim.engine.apart.admission import plan_prefill
 from sim.engine.apart.batch import ApartBatch
@@ -27,6 +25,7 @@ from sim.memory.pool import PagePool
 from sim.policy.base import Policy
 from sim.request import NO_LIMIT, WHOLE, Leg, Nanoseconds, Request
 from sim.sequence import Sequence
+from sim.subclassing import mypyc_attr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
