@@ -21,7 +21,7 @@ FOLDER = ROOT / "sim" / "compiled"
 SUFFIX = EXTENSION_SUFFIXES[0]
 
 PACKAGES = ("log", "memory", "engine")
-ALONE = ("sequence", "cost/shape", "service/replica")
+ALONE = ("sequence", "cost/shape", "service/replica", "service/transfers")
 PYTHON = (
     "engine/config",  # cached properties of a frozen dataclass
     "engine/apart/config",

@@ -42,9 +42,10 @@ FAILED = "its replica failed"
 class Service(Attempts):
     """The replicas of all pools, and which requests are on them.
 
-    on_replica  for each replica the requests that are on it, by their index in its log
-    link_free   for each replica when its link to the next pool is free again, ns, where KV is sent
-    fetches     the KV that waits to be fetched, where it is
+    on_replica    for each replica the requests that are on it, by their index in its log
+    link_free     for each replica when its link to the next pool is free again, ns, where KV is sent
+    fetches       the KV that waits to be fetched, where it is
+    prompt_alone  the first leg of a request of two pools
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Service(Attempts):
         self.on_replica: list[dict[int, RoutedRequest]] = [{} for _ in self.replicas]
         self.link_free = [0] * len(self.replicas)
         self.fetches = Fetches(env, transfer, self.replicas, self.service_log) if transfer and transfer.pull else None
+        self.prompt_alone = self.prefill(WHOLE)
         if outages is not None:
             self.arrivals = arrivals = CountingAgenda(env)
 
@@ -90,10 +92,10 @@ class Service(Attempts):
         if len(self.pools) > 1:
             if complaint := self.pools[1].complaint(routed.request, routed.leg):
                 return complaint
-            routed.leg = self.prefill()
+            routed.leg = self.prompt_alone
         return ""
 
-    def prefill(self, leg: Leg = WHOLE) -> Leg:
+    def prefill(self, leg: Leg) -> Leg:
         """What the first of two pools does of a request that is as `leg` says."""
         return replace(leg, hands_over=True, kept=self.fetches is not None)
 
