@@ -21,7 +21,8 @@ def sentence(summary: Mapping[str, Any]) -> str:
     found = summary.get("headroom")
     if not found:
         return ""
-    words = f"{percent(found['in_steps'])} of the time in steps; with a full batch it could bear about "
+    who = f"the {found['pool']} pool" if "pool" in found else "it"
+    words = f"{percent(found['in_steps'])} of the time in steps; with a full batch {who} could bear about "
     words += f"{significant(found['bound_per_s'])} requests/s, whatever they then wait"
     offered = summary["rates"]["offered_per_s"]
     if offered:

@@ -157,7 +157,7 @@ def full_batch(scenario: Scenario, load: Load, price: StepCost | None = None) ->
     if found is None:
         with scenario.blamed("engine: "):
             raise ValueError("it has no full batch of prompts and decodes")
-    return found[0]
+    return found[0][0]
 
 
 def load_of(where: Slice, prompt: float = 1, output: float = 1, held: float = 1) -> Load:

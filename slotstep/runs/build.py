@@ -5,12 +5,13 @@ Does not depend on any policy or router; defaults are in the schema.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim.accounting.metrics import chosen
 from sim.cost.forms import StepCost
-from sim.cost.full_batch import Bound, Load, Machine, bound
+from sim.cost.full_batch import Bound, Load, Machine, bound, bound_of_prompts
 from sim.engine.apart.config import ApartConfig, RatioConfig
 from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
@@ -48,25 +49,48 @@ def replicas(scenario: Scenario, pool: Pool) -> list[Scenario]:
     ]
 
 
-def bounds(scenario: Scenario, load: Load, price: StepCost | None = None) -> list[Bound] | None:
-    """The most that each replica could bear of such requests, at its step cost or at `price`.
+def bounds(scenario: Scenario, load: Load, price: StepCost | None = None) -> list[list[Bound]] | None:
+    """The most that each replica of each pool could bear of such requests, at its step cost or at `price`.
 
-    None for static batches, for engines that speculate, and for pools of prefill and decode.
+    None for static batches.
     """
-    if len(scenario.cluster.pools) > 1:
+    if any(engine.batching == "static" for engine in scenario.cluster.engines(scenario.engine)):
         return None
+    pools = scenario.cluster.pools
+    if len(pools) == 1:
+        return [bounds_of_pool(scenario, pools[0], bound, load, price)]
+    decoded = replace(load, prompt=0.0, output=max(load.output - 1, 1.0))
+    return [
+        bounds_of_pool(scenario, pools[0], bound_of_prompts, load, price),
+        bounds_of_pool(scenario, pools[1], bound, decoded, price),
+    ]
+
+
+def bounds_of_pool(
+    scenario: Scenario,
+    pool: Pool,
+    most: Callable[[StepCost, Machine, Load], Bound],
+    load: Load,
+    price: StepCost | None,
+) -> list[Bound]:
+    """What `most` says of each replica of a pool."""
     found: dict[tuple[int, int], Bound] = {}
-    each_one = replicas(scenario, scenario.cluster.pools[0])
+    each_one = replicas(scenario, pool)
     for each in each_one:
-        engine = each.engine
-        if engine.batching == "static" or engine.speculation is not None:
-            return None
-        slots, apart = engine.max_active or engine.slots, engine.apart is not None
-        machine = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
-        key = (id(engine), id(each.cost))
+        key = (id(each.engine), id(each.cost))
         if key not in found:
-            found[key] = bound(costs.cost(each) if price is None else price, machine, load)
+            found[key] = most(costs.with_drafts(each, price or costs.cost(each)), machine(each.engine), load)
     return [found[id(each.engine), id(each.cost)] for each in each_one]
+
+
+def machine(engine: Engine) -> Machine:
+    """What bounds the batch of an engine."""
+    slots, apart = engine.max_active or engine.slots, engine.apart is not None
+    found = Machine(slots, engine.pages, engine.page_size, engine.token_budget, apart)
+    if engine.speculation is None:
+        return found
+    drafts = engine.speculation.tokens
+    return replace(found, drafts=drafts, brings=engine.speculation.acceptance.expected(drafts))
 
 
 def check(scenario: Scenario) -> None:

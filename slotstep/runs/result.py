@@ -21,6 +21,7 @@ from slotstep.runs import build, cache_file
 from slotstep.runs.policy import predictor as policy_predictor
 from slotstep.runs.resolution import resolved
 from slotstep.scenario import document
+from slotstep.scenario.cluster import POOLS
 from traces.errors import BadInput
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Result:
     def headroom(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
         """Time in steps, and what the replicas could bear, from the metrics of the run; keys in docs/output.md.
 
-        None without requests or steps, for static batches, pools of prefill and decode, and a cost from elsewhere.
+        None without requests or steps, for static batches, and a cost from elsewhere.
         """
         tokens, seconds = found["tokens"], found["slot_seconds"]
         cached = tokens["cached"] / tokens["prompt"] if tokens["prompt"] else 0.0
@@ -125,14 +126,19 @@ class Result:
         bounds = build.bounds(self.scenario, load)
         if bounds is None:
             return None
-        least = min(range(len(bounds)), key=lambda place: bounds[place].rate)
+        pools = self.scenario.cluster.pools
+        of_pools = [sum(each.rate for each in pool) for pool in bounds]
+        binding = min(range(len(bounds)), key=lambda place: of_pools[place])
+        least = min(range(len(bounds[binding])), key=lambda place: bounds[binding][place].rate)
+        tightest = bounds[binding][least]
         return {
             "in_steps": 1 - (seconds["idle"] + seconds.get("down", 0.0)) / seconds["bought"],
-            "bound_per_s": sum(each.rate for each in bounds),
-            "batch": bounds[least].batch,
-            "slots": self.engines[least].slots,
-            "batch_bound_by": bounds[least].bound_by,
-            "parts": dict(bounds[least].parts),
+            "bound_per_s": of_pools[binding],
+            **({"pool": POOLS[binding]} if len(pools) > 1 else {}),
+            "batch": tightest.batch,
+            "slots": build.replicas(self.scenario, pools[binding])[least].engine.slots,
+            "batch_bound_by": tightest.bound_by,
+            "parts": dict(tightest.parts),
         }
 
     @cached_property

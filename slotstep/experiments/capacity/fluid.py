@@ -4,7 +4,8 @@ Every replica is taken to run full batches of average requests without end: b se
 and the step computes the prompts of those that follow them. A request of P prompt and D output tokens occupies its
 slot for D steps, so the replica answers b / (D x step(b)) requests a second; b is at most the slots, the sequences
 that the pages hold, and the token budget over 1 + P / D. The largest of these over b is the replica's rate. Where
-one pool computes prompts and another the rest, D is 1 in the first, and P is computed already in the second.
+one pool computes prompts and another the rest, D is 1 in the first, and P is computed already in the second. Of an
+engine that speculates, D is the verifications that bring the output, each of which computes its drafts, too.
 """
 
 from __future__ import annotations
@@ -31,11 +32,16 @@ def rate(scenario: Scenario, requests: Sequence[Request], price: StepCost | None
         loads = [Load(prompt, prompt, 1.0), Load(prompt, 0.0, output)]
     return min(
         sum(
-            of_replica(each, price if price and each.cost is scenario.cost else costs.cost(each), load)
+            of_replica(each, price_of(each, price if each.cost is scenario.cost else None), load)
             for each in build.replicas(scenario, pool)
         )
         for pool, load in zip(pools, loads, strict=True)
     )
+
+
+def price_of(replica: Scenario, price: StepCost | None) -> StepCost:
+    """The step cost of a replica, or `price` in its place, with what drafting costs."""
+    return costs.with_drafts(replica, price or costs.cost(replica))
 
 
 class Load(NamedTuple):
@@ -49,22 +55,25 @@ class Load(NamedTuple):
 def of_replica(scenario: Scenario, cost: StepCost, load: Load) -> float:
     """Requests a second of one replica under a load."""
     engine = scenario.engine
+    drafts = 0 if engine.speculation is None else engine.speculation.tokens
+    steps = load.output / (1.0 if engine.speculation is None else engine.speculation.acceptance.expected(drafts))
     held = load.prompt + load.output / 2
-    budget = engine.token_budget / (1 + load.computed / load.output)
+    budget = engine.token_budget / (1 + drafts + load.computed / steps)
     sizes = [min(engine.slots, engine.pages * engine.page_size / held, budget)]
     while sizes[-1] > 1:
         sizes.append(sizes[-1] / 2)
-    return max(size / (load.output * cost.step(full(size, load))) * SECOND for size in sizes)
+    return max(size / (steps * cost.step(full(size, load, steps, drafts))) * SECOND for size in sizes)
 
 
-def full(size: float, load: Load) -> Shape:
+def full(size: float, load: Load, steps: float, drafts: int) -> Shape:
     """The shape of a step in which `size` sequences decode, and as many prompts are computed as end meanwhile."""
     shape = Shape()
     sequences = max(round(size), 1)
     shape.decodes = sequences
+    shape.drafts = sequences * drafts
     shape.longest = round(load.prompt + load.output / 2)
     shape.context = sequences * shape.longest
-    tokens = round(size * load.computed / load.output)
+    tokens = round(size * load.computed / steps)
     if tokens:
         shape.add_chunk(max(round((load.computed - tokens) / 2), 0), tokens)
     return shape

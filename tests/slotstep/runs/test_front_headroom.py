@@ -56,6 +56,66 @@ def test_replicas_bear_the_sum_and_time_in_steps_is_of_all() -> None:
     assert two["headroom"]["in_steps"] == pytest.approx(1 - seconds["idle"] / seconds["bought"])
 
 
+def test_an_engine_that_speculates_finishes_as_many_more_as_a_verification_brings() -> None:
+    # Two drafts that are always right: three tokens a step. 16 slots, steps of 10 ms, outputs of 50.
+    speculation = {"tokens": 2, "acceptance": 1.0, "draft": {"lookup": "2ms"}}
+    found = summary(engine={"slots": 16, "speculation": speculation}, cost={"unit": "8ms"})["headroom"]
+    assert found["bound_per_s"] == pytest.approx(16 * 3 / (0.010 * 50))
+    # A budget of 25 positions is 25 / (3 + 3 / 50) verifications, with what is left for the prompts of one token.
+    engine = {"slots": 16, "token_budget": 25, "speculation": {**speculation, "draft": {}}}
+    found = summary(engine=engine, cost={"unit": "10ms"})["headroom"]
+    assert found["batch_bound_by"] == "the token budget"
+    assert found["batch"] == pytest.approx(25 / (3 + 3 / 50))
+
+
+POOLS = {"prefill": {"replicas": 1}, "decode": {"replicas": 1}, "transfer": {"latency": "1ms", "per_token": "1us"}}
+COMPUTED = {"affine": {"base": "1ms", "per_prefill_token": "10us"}}
+LONG = [{"id": str(n), "arrival": f"{n}ms", "prompt": 100, "output": 11} for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("prefill", "pool", "batch", "rate"),
+    [
+        (1, "prefill", 4, 4 / 0.005),  # 400 tokens a step are 4 prompts in 1 + 4 ms
+        (3, "decode", 16, 16 / (0.001 * 10)),  # ten steps of 1 ms; three of the others bear 2,400
+    ],
+)
+def test_of_two_pools_the_smaller_one_bounds(prefill: int, pool: str, batch: int, rate: float) -> None:
+    cluster = {**POOLS, "prefill": {"replicas": prefill}}
+    found = summary(
+        workload={"requests": LONG}, engine={"slots": 16, "token_budget": 400}, cost=COMPUTED, cluster=cluster
+    )
+    headroom = found["headroom"]
+    assert (headroom["pool"], headroom["batch"]) == (pool, batch)
+    assert headroom["bound_per_s"] == pytest.approx(rate)
+    assert f"the {pool} pool could bear about" in sentence(found)
+
+
+def test_a_prompt_longer_than_the_budget_takes_several_steps() -> None:
+    # 100 tokens by 40, 40 and 20: 1.4 + 1.4 + 1.2 ms, one prompt at a time.
+    found = summary(
+        workload={"requests": LONG}, engine={"slots": 16, "token_budget": 40}, cost=COMPUTED, cluster=POOLS
+    )
+    assert found["headroom"]["bound_per_s"] == pytest.approx(1 / 0.004)
+    assert found["headroom"]["batch_bound_by"] == "the token budget"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"engine": {"slots": 16, "speculation": {"tokens": 3, "acceptance": [0.8, 0.5]}}},
+        {"engine": {"slots": 16, "token_budget": 400}, "cluster": {**POOLS, "decode": {"replicas": 3}}},
+        {"engine": {"slots": 16, "token_budget": 400}, "cluster": {**POOLS, "prefill": {"replicas": 3}}},
+    ],
+    ids=["speculation", "prefill", "decode"],
+)
+def test_a_backlog_is_served_at_the_bound(changes: dict[str, Any]) -> None:
+    backlog = [{"id": str(n), "arrival": 0, "prompt": 100, "output": 100} for n in range(800)]
+    cost = {"affine": {"base": "1ms", "per_prefill_token": "10us", "per_sequence": "50us"}}
+    found = summary(workload={"requests": backlog}, cost=cost, **changes)
+    assert found["rates"]["finished_per_s"] == pytest.approx(found["headroom"]["bound_per_s"], rel=0.05)
+
+
 def test_a_static_batch_has_no_bound_and_no_sentence() -> None:
     found = summary(engine={"slots": 16, "batching": "static", "admission": "reserve"})
     assert found["headroom"] is None
