@@ -42,10 +42,9 @@ FAILED = "its replica failed"
 class Service(Attempts):
     """The replicas of all pools, and which requests are on them.
 
-    on_replica    for each replica the requests that are on it, by their index in its log
-    link_free     for each replica when its link to the next pool is free again, ns, where KV is sent
-    fetches       the KV that waits to be fetched, where it is
-    prompt_alone  the first leg of a request of two pools
+    on_replica  for each replica the requests that are on it, by their index in its log
+    link_free   for each replica when its link to the next pool is free again, ns, where KV is sent
+    fetches     the KV that waits to be fetched, where it is
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Service(Attempts):
         self.on_replica: list[dict[int, RoutedRequest]] = [{} for _ in self.replicas]
         self.link_free = [0] * len(self.replicas)
         self.fetches = Fetches(env, transfer, self.replicas, self.service_log) if transfer and transfer.pull else None
-        self.prompt_alone = self.prefill(WHOLE)
+        self.prompt_alone = self.prefill(WHOLE)  # the first leg of a request of two pools
         if outages is not None:
             self.arrivals = arrivals = CountingAgenda(env)
 
@@ -113,10 +112,9 @@ class Service(Attempts):
             pool.held.append(routed)
             return
         replica, number = pool.replicas[place], pool.first + place
-        leg = replace(routed.leg, sent=routed.sent) if routed.sent else routed.leg
         index = len(replica.scheduler.log.requests)
         self.on_replica[number][index] = routed  # what `submit` plans may fetch its KV already
-        seq = replica.submit(routed.request, leg)
+        seq = replica.submit(routed.request, replace(routed.leg, sent=routed.sent) if routed.sent else routed.leg)
         routed.sent += 1
         self.service_log.leg(routed.number, routed.attempt, number, index)
         if seq is None:
@@ -153,7 +151,7 @@ class Service(Attempts):
         routed = self.on_replica[number].pop(seq.index)
         pool = self.pool_of[number]
         pool.loads[number - pool.first].add(seq.request, -1)
-        routed.admitted = routed.admitted or seq.serial >= 0
+        routed.admitted |= seq.serial >= 0
         return routed
 
     def withdraw(self, routed: RoutedRequest, kind: Kind) -> bool:

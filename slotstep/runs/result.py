@@ -128,9 +128,8 @@ class Result:
             return None
         pools = self.scenario.cluster.pools
         of_pools = [sum(each.rate for each in pool) for pool in bounds]
-        binding = min(range(len(bounds)), key=lambda place: of_pools[place])
-        least = min(range(len(bounds[binding])), key=lambda place: bounds[binding][place].rate)
-        tightest = bounds[binding][least]
+        binding = of_pools.index(min(of_pools))
+        least, tightest = min(enumerate(bounds[binding]), key=lambda each: each[1].rate)
         return {
             "in_steps": 1 - (seconds["idle"] + seconds.get("down", 0.0)) / seconds["bought"],
             "bound_per_s": of_pools[binding],
