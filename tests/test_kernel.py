@@ -17,6 +17,8 @@ from repository import ROOT
 from sim import kernel
 
 SCENARIO = ROOT / "examples" / "jobs-continuous.yaml"
+ON_THE_CORE = {"python": "python", "compiled": "compiled core"}
+"""What a summary names for each kernel, of a scenario that the core covers."""
 USERS = """
 from sim.policy.base import LastAdmitted, Optimistic, RankedOrder
 
@@ -110,7 +112,8 @@ def test_an_unknown_kernel_is_one_line(folder, capsys, monkeypatch):
 
 
 def test_the_summary_names_the_kernel(capsys):
-    assert answer(capsys, "run", SCENARIO)["kernel"] == kernel.path()
+    assert answer(capsys, "run", SCENARIO)["kernel"] == ON_THE_CORE[kernel.path()]
+    assert answer(capsys, "run", SCENARIO, "--set", "engine.macro=false")["kernel"] == kernel.path()
 
 
 def on(name, *command, cwd=ROOT):
@@ -206,4 +209,4 @@ def test_workers_take_the_same_kernel(both, tmp_path):
         sweep = ["-c", "from slotstep.cli.app import main; main()", "sweep", "grid.yaml", "--out", name]
         on("auto", *sweep, "--jobs", "2", "--kernel", name, cwd=tmp_path)
         rows = [row for file in (tmp_path / name).rglob("*.parquet") for row in pq.read_table(file).to_pylist()]
-        assert [json.loads(row["summary"])["kernel"] for row in rows] == [name, name]
+        assert [json.loads(row["summary"])["kernel"] for row in rows] == [ON_THE_CORE[name]] * 2

@@ -128,7 +128,9 @@ class Run:
     """What a service did: the log of each replica, in order, and what happened between them and the clients.
 
     service_log  None where requests went the direct way
+    core         whether the compiled core simulated it
     """
 
     logs: list[EventLog]
     service_log: ServiceLog | None
+    core: bool = False

@@ -286,7 +286,7 @@ def serve(
     check_pools(pools, transfer)
     clients = requests if isinstance(requests, Clients) else OpenLoop(requests)
     if direct and macro and core.simulated(clients, pools[0], progress, bounds):
-        return Run([scheduler.log for scheduler, _ in pools[0].replicas], None)
+        return Run([scheduler.log for scheduler, _ in pools[0].replicas], None, core=True)
     env = Clock(initial_time=0)
     service = (
         Direct(env, clients, pools[0], macro)

@@ -43,6 +43,7 @@ class Result:
     sessions     counts of the sessions, where clients wait for answers
     service_log  events between clients and replicas; None where requests go straight to replicas that never fail
     repriced     whether its step cost is not the scenario's
+    core         whether the compiled core simulated it
     """
 
     scenario: Scenario
@@ -53,6 +54,7 @@ class Result:
     sessions: SessionCounts | None = None
     service_log: ServiceLog | None = None
     repriced: bool = False
+    core: bool = False
 
     @property
     def log(self) -> EventLog:
@@ -83,7 +85,7 @@ class Result:
             "policy": self.policy,
             **({"predictor": predictor} if predictor is not None else {}),
             "seed": self.scenario.seed,
-            "kernel": kernel.path(),
+            "kernel": "compiled core" if self.core else kernel.path(),
             "preset": presets.pop() if len(presets) == 1 else None,
             "profile": self.measured[0] if self.profile is not None else None,
             "profiles": self.measured,

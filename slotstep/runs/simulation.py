@@ -12,7 +12,7 @@ from sim.cost.forms import StepCost
 from sim.engine.planner import Planner
 from sim.memory.prefix import PrefixPool
 from sim.service.pools import Pool
-from sim.service.service import Transfer, serve
+from sim.service.service import Run, Transfer, serve
 from sim.service.sessions import counts
 from slotstep.runs import cache_file, costs, failures, size_limits
 from slotstep.runs.build import check_blocks, replicas, scheduler
@@ -25,7 +25,6 @@ from slotstep.runs.workload import load as load_workload
 
 if TYPE_CHECKING:
     from sim.log.events import EventLog
-    from sim.log.service_log import ServiceLog
     from sim.service.clients import Clients
     from slotstep.scenario.engine import Engine
     from slotstep.scenario.schema import Scenario
@@ -80,16 +79,17 @@ def run(
             watch(so_far)
 
     with size_limits.stopping(scenario):
-        logs, service_log = simulate(scenario, pools, senders, report if progress or watch else None, price)
+        served = simulate(scenario, pools, senders, report if progress or watch else None, price)
     return Result(
         scenario,
-        logs,
+        served.logs,
         [pool.contents() for pool in caches] if alike else [],
         made.remarks,
         [None if price and each.cost is scenario.cost else costs.profile(each) for each, _ in chain(*pools)],
         counts(senders),
-        service_log,
+        served.service_log,
         price is not None,
+        served.core,
     )
 
 
@@ -122,8 +122,8 @@ def simulate(
     senders: Clients,
     progress: Callable[[int], None] | None,
     price: StepCost | None = None,
-) -> tuple[list[EventLog], ServiceLog | None]:
-    """The event logs of a run, and the service log; None where requests go straight to replicas that never fail.
+) -> Run:
+    """What the service did; without a service log where requests go straight to replicas that never fail.
 
     pools  for each pool, the scenario and the scheduler of its replicas
     """
@@ -137,7 +137,7 @@ def simulate(
     ]
     before_each = [router(scenario, pool) for pool in cluster.pools]
     macro = all(each.macro for each in cluster.engines(scenario.engine))
-    served = serve(
+    return serve(
         senders,
         [Pool(members, before) for members, before in zip(priced, before_each, strict=True)],
         retry=failures.retry(again, scenario.seed),
@@ -148,4 +148,3 @@ def simulate(
         progress=progress,
         bounds=size_limits.bounds(scenario),
     )
-    return served.logs, served.service_log

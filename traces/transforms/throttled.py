@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from traces.errors import BadInput
 from traces.reading.table import Trace
 from traces.synthetic.streams import Stream
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNSENT = "failed: no lengths"
 """Why readers leave such requests out."""
@@ -26,6 +29,8 @@ def with_throttled(trace: Trace, seed: int = 0) -> Trace:
 
     Raises BadInput for a log without status or arrivals, and without a throttled request whose prompt is known.
     """
+    import pandas as pd
+
     frame, measured = trace.workload, trace.measurements
     where = f"{trace.report.file}: replay_throttled"
     if frame is None or frame.empty or measured is None or not {"status", "prompt", "arrival_ns"} <= set(measured):

@@ -14,7 +14,7 @@ def compiled_core(tmp_path_factory):
     return core_build.build(tmp_path_factory.mktemp("core"))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def core(compiled_core):
     """In the place of what is installed."""
     with pytest.MonkeyPatch.context() as patch:

@@ -22,6 +22,7 @@ from sim.service.clients import ClosedLoop, OpenLoop
 from sim.service.cluster import simulate
 from sim.service.core import arrivals, run
 from sim.service.pools import Pool
+from sim.service.service import serve
 
 PLAIN = CoreScenario(
     requests=[job(name, 3) for name in "abc"],
@@ -44,6 +45,12 @@ def taken(scenario=PLAIN, clients=None, scheduler=None, bounds=NONE):
 
 def test_a_plain_engine_is():
     assert taken()
+
+
+@pytest.mark.parametrize("macro", [True, False])
+def test_the_outcome_says_whether_the_core_ran(macro):
+    pool = Pool([(PLAIN.scheduler(), PLAIN.cost)])
+    assert serve(PLAIN.clients(), [pool], direct=True, macro=macro).core is macro
 
 
 def test_every_setting_of_an_engine_has_been_thought_of():
