@@ -69,8 +69,8 @@ class Session:
         """The run with these values."""
         settings = changed(self.scenario, given)
         whole = loaded(settings, self.source)
-        own: dict[str, Any] = {control.key: control.value for control in self.controls}
-        values = own | engine_values(whole) | given
+        own = {control.key: control.value for control in self.controls}
+        values: dict[str, Any] = {**own, **engine_values(whole), **given}
         part = loaded(shortened(settings, values[REQUESTS]), self.source)
         end = time.monotonic() + LONGEST
 
