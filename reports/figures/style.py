@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from reports.units import printable
 
@@ -89,6 +90,27 @@ def legend(owner: Axes | Figure, handles: Sequence[Artist], labels: Sequence[str
     for text, label in zip(made.get_texts(), labels, strict=True):
         literal(text, label)
     return made
+
+
+def separate_labels(figure: Figure) -> None:
+    """Hide each label of a tick that would overlap an earlier one of its axis; minor ticks are after major ones."""
+    figure.draw_without_rendering()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        kept: list[Bbox] = []
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+            label = tick.label1
+            if (
+                label.get_visible()
+                and label.get_text()
+                and not label.get_rotation()
+                and low <= tick.get_loc() <= high
+            ):
+                box = label.get_window_extent()
+                if any(box.overlaps(other) for other in kept):
+                    label.set_visible(False)
+                else:
+                    kept.append(box)
 
 
 def readable_on(colour: str) -> str:

@@ -19,6 +19,8 @@ FLAT = 10.0
 """How many times the smallest value the largest may be before the scale is logarithmic."""
 MOST_TICKS = 10
 """Most values of a numeric axis of which each has its tick."""
+MOST_LETTERS = 80
+"""Letters of all names of an axis, and two between them, that fit in a row; more are written aslant."""
 APART = 0.08
 """The distance between the points of different lines over one name, in places."""
 
@@ -105,8 +107,11 @@ def _draw(axes: Axes, panel: Panel) -> dict[str, Any]:
         )
     if not panel.numeric:
         axes.set_xticks(range(len(places)), labels=[printable(place) for place in places])
+        slanted = sum(len(str(place)) + 2 for place in places) > MOST_LETTERS
         for text in axes.get_xticklabels():
             style.literal(text)
+            if slanted:
+                text.set(rotation=25, ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.5, len(places) - 0.5)
     elif len(places) <= MOST_TICKS:
         axes.set_xticks(places, labels=[f"{place:g}" for place in places])

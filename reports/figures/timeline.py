@@ -57,9 +57,9 @@ def slot_timeline(
     been released lasts to the end of the run. A slot without a stay is pale grey, up to the panel's last release.
     Bars that are long enough carry the id of their request. `occupancy` maps names to the share in the panel's title.
 
-    At most 256 slots and 20,000 stays of a panel are drawn, the first ones; the title says what is left out, and the
-    time axis is cut for all panels. Raises ValueError without panels, and for a stay in a slot beyond the number of
-    slots of its panel.
+    At most 256 slots and 20,000 stays of a panel are drawn, the first ones; of more than 16 slots of which at most
+    half are in use, only those. The title says what is left out, and the time axis is cut for all panels. Raises
+    ValueError without panels, and for a stay in a slot beyond the number of slots of its panel.
     """
     if not panels:
         raise ValueError("no panels to draw")
@@ -69,7 +69,8 @@ def slot_timeline(
     stays = {name: _stays(frame) for name, (frame, _) in panels.items()}
     window = _window(list(stays.values()))
     length, unit = window.unit
-    heights = [min(max(ROW * slots, LOWEST), TALLEST) for _, slots in panels.values()]
+    rows = {name: stay_parts.rows(slots, stays[name]) for name, (_, slots) in panels.items()}
+    heights = [min(max(ROW * each, LOWEST), TALLEST) for each in rows.values()]
     figure = style.figure(WIDTH, sum(heights) + 0.42 * len(heights) + 0.75)
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)
     drawn: set[StayPart] = set()
@@ -78,12 +79,12 @@ def slot_timeline(
         shown = stays[name][
             (stays[name]["slot"] < stay_parts.MOST_SLOTS) & (stays[name]["admitted_ns"] < window.stop)
         ]
-        panel = _Panel(axes, min(slots, stay_parts.MOST_SLOTS), 72 * height, window, len(shown) > FEW_STAYS)
+        panel = _Panel(axes, rows[name], 72 * height, window, len(shown) > FEW_STAYS)
         drawn |= panel.draw(shown)
         dense |= panel.dense
         share = None if occupancy is None else occupancy.get(name)
         span, whole = window.stop - window.start, window.end - window.start
-        remark = stay_parts.remark(share, slots, span, whole, len(shown), len(stays[name]))
+        remark = stay_parts.remark(share, slots, rows[name], span, whole, len(shown), len(stays[name]))
         style.title(axes, name, remark)
     note = "; neighbouring stays differ in shade" if dense else ""
     grid[-1, 0].set_xlabel(f"time, {unit}{note}", fontsize=style.NORMAL, color=style.STRONG)

@@ -66,7 +66,7 @@ def _of_each(runs: Sequence[Run], of: Callable[[Run], str]) -> list[str]:
     """A sentence of each run that has one, with its name if there are several; one for all if they say the same."""
     found = {run.name: of(run) for run in runs}
     if len(runs) > 1 and len(set(found.values())) == 1:
-        found = {"All policies": found[runs[0].name]}
+        found = {"All runs": found[runs[0].name]}
     return [f"{name}: {text}" if len(runs) > 1 else text for name, text in found.items() if text]
 
 

@@ -39,7 +39,7 @@ class Timeline:
 
 
 def timelines(runs: Sequence[Run]) -> list[Timeline]:
-    """A timeline per run on one time axis: the first 256 slots, and the time in which at most MOST_STAYS begin."""
+    """A timeline per run on one time axis: the first slots in use, and the time in which at most MOST_STAYS begin."""
     end = max(run.end - run.begin for run in runs)
     allowed = max(0, MOST_STAYS - BARS_PER_RUN * max(0, len(runs) - FEW_RUNS)) // len(runs)
     stop = max(end, 1)
@@ -58,9 +58,9 @@ def _drawn(run: Run) -> pd.DataFrame:
 def _timeline(run: Run, stop: int, named: bool) -> Timeline:
     stays = _drawn(run)
     stays = stays[stays["admitted_ns"] - run.begin < stop]
-    slots = max(1, min(run.slots, stay_parts.MOST_SLOTS))
+    slots = stay_parts.rows(run.slots, run.stays)
     span = run.end - run.begin
-    remark = stay_parts.remark(run.summary["occupancy"], run.slots, stop, span, len(stays), len(run.stays))
+    remark = stay_parts.remark(run.summary["occupancy"], run.slots, slots, stop, span, len(stays), len(run.stays))
     bars, seen = _bars(run, stays, stop, named)
     row = 18.0 if slots <= 16 else max(1.4, 300.0 / slots)
     box = svg.Box(width=1000.0, height=row * slots + 45.0, left=34.0, top=7.0)

@@ -43,6 +43,7 @@ COMMANDS: Registry[Command] = Registry(
         "capacity": "slotstep.cli.experiments.capacity:capacity",
         "run": "slotstep.cli.run.run:run",
         "compare": "slotstep.cli.run.compare:compare",
+        "explore": "slotstep.cli.run.explore:explore",
         "parity": "slotstep.cli.run.parity:parity",
         "trace info": "slotstep.cli.traces.info:info",
         "trace fit": "slotstep.cli.traces.fit:fit",

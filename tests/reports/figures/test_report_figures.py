@@ -145,12 +145,12 @@ def test_nothing_to_draw_is_an_error(draw):
         draw({})
 
 
-def test_figures_are_written_as_png_at_150_dots_an_inch(tmp_path: Path):
+def test_figures_are_written_as_png_at_200_dots_an_inch(tmp_path: Path):
     paths = write_png({"ledger": ledger({"x": a_run()})}, tmp_path)
     assert paths == [tmp_path / "ledger.png"]
     content = paths[0].read_bytes()
     assert content.startswith(b"\x89PNG")
-    assert int.from_bytes(content[16:20], "big") == 1500
+    assert int.from_bytes(content[16:20], "big") == 2000
     assert list(tmp_path.iterdir()) == paths
 
 

@@ -150,3 +150,25 @@ def test_no_panels_and_slots_that_do_not_exist_are_errors():
         slot_timeline({})
     with pytest.raises(ValueError, match="static: a stay in slot 7 of 4 slots"):
         slot_timeline({"static": (static_stays(), 4)})
+
+
+@pytest.mark.parametrize(
+    ("slots", "drawn", "said"),
+    [
+        (1024, 3, "3 of 1,024 slots, no other was in use"),
+        (17, 3, "3 of 17 slots, no other was in use"),
+        (16, 16, ""),
+        (5, 5, ""),
+    ],
+)
+def test_of_a_wide_and_mostly_empty_engine_the_slots_in_use_are_drawn(slots: int, drawn: int, said: str):
+    figure = slot_timeline({"fcfs": (a_crowd(3, 200), slots)})  # dense: without ids
+    bottom, _ = figure.axes[0].get_ylim()
+    assert bottom == pytest.approx(drawn - 0.4)
+    assert words(figure)[1] == said
+
+
+def test_rows_are_all_drawn_where_more_than_half_were_in_use():
+    figure = slot_timeline({"fcfs": (a_crowd(300, 1), 400)})
+    assert figure.axes[0].get_ylim()[0] == pytest.approx(255.6)
+    assert words(figure)[1] == "first 256 of 400 slots, 256 of 300 stays drawn"
