@@ -61,7 +61,7 @@ class Bound:
     """The most that one engine can bear.
 
     rate      requests/s with a full batch
-    batch     requests in a full batch
+    batch     requests in a full batch, and `slots` of the engine
     bound_by  what keeps the batch from being larger: `slots`, `KV pages` or `the token budget`
     parts     shares of the time of its steps, by PARTS: host; weights: what a step takes however little is in it;
               cache reads: what the context adds; arithmetic: what the tokens add. They add up to 1
@@ -69,6 +69,7 @@ class Bound:
 
     rate: float
     batch: float
+    slots: int
     bound_by: str
     parts: Mapping[str, float]
 
@@ -105,6 +106,7 @@ def bound(cost: StepCost, machine: Machine, load: Load) -> Bound:
     return Bound(
         batch * machine.brings / load.output / (whole / 1e9),
         batch,
+        machine.slots,
         bound_by,
         shares(cost, whole, bare, min(cost.step(least), bare)),
     )
@@ -121,7 +123,8 @@ def bound_of_prompts(cost: StepCost, machine: Machine, load: Load) -> Bound:
     whole = sum(cost.step(chunks(batch, tokens, start)) for tokens, start in steps)
     bare = sum(cost.step(chunks(batch, tokens, 0)) for tokens, _ in steps)
     least = len(steps) * cost.step(chunks(1, 1, 0))
-    return Bound(batch / (whole / 1e9), batch, bound_by, shares(cost, whole, bare, min(least, bare), len(steps)))
+    parts = shares(cost, whole, bare, min(least, bare), len(steps))
+    return Bound(batch / (whole / 1e9), batch, machine.slots, bound_by, parts)
 
 
 def shares(cost: StepCost, whole: float, bare: float, least: float, steps: int = 1) -> dict[str, float]:

@@ -123,21 +123,19 @@ class Result:
         tokens, seconds = found["tokens"], found["slot_seconds"]
         cached = tokens["cached"] / tokens["prompt"] if tokens["prompt"] else 0.0
         load = load_of([request for log in self.logs for request in log.requests], cached)
-        if self.repriced or load is None or not seconds["bought"]:
-            return None
-        bounds = build.bounds(self.scenario, load)
+        known = seconds["bought"] and not self.repriced
+        bounds = build.bounds(self.scenario, load) if load is not None and known else None
         if bounds is None:
             return None
-        pools = self.scenario.cluster.pools
         of_pools = [sum(each.rate for each in pool) for pool in bounds]
         binding = of_pools.index(min(of_pools))
-        least, tightest = min(enumerate(bounds[binding]), key=lambda each: each[1].rate)
+        tightest = min(bounds[binding], key=lambda each: each.rate)
         return {
             "in_steps": 1 - (seconds["idle"] + seconds.get("down", 0.0)) / seconds["bought"],
             "bound_per_s": of_pools[binding],
-            **({"pool": POOLS[binding]} if len(pools) > 1 else {}),
+            **({"pool": POOLS[binding]} if len(bounds) > 1 else {}),
             "batch": tightest.batch,
-            "slots": build.replicas(self.scenario, pools[binding])[least].engine.slots,
+            "slots": tightest.slots,
             "batch_bound_by": tightest.bound_by,
             "parts": dict(tightest.parts),
         }
