@@ -34,12 +34,15 @@ demo: .venv/base
 test: .venv/test
 	$(PYTEST) -m "not slow"
 
-# The tests that compare logs, on the compiled kernel; all others run on the Python sources alone.
+# On the compiled kernel: the tests that compare logs, and those that simulate for long; then what compares both kernels.
+COMPARE_LOGS := tests/sim tests/policies tests/slotstep/parity tests/slotstep/runs
+SIMULATE := tests/reports/statistics tests/test_questions.py tests/calibrate/fit/test_fidelity.py
 test-compiled: compiled
-	SLOTSTEP_KERNEL=compiled $(PYTEST) -m "not slow" tests/sim tests/policies tests/slotstep/parity tests/slotstep/runs
+	SLOTSTEP_KERNEL=compiled $(PYTEST) -m "not slow or simulation" $(COMPARE_LOGS) $(SIMULATE)
+	$(PYTEST) -m "kernels and slow" tests/test_kernel.py tests/sim/service/core
 
 test-slow: .venv/test
-	$(PYTEST) -m "slow or property" --hypothesis-profile=thorough
+	$(PYTEST) -m "property or (slow and not simulation and not kernels)" --hypothesis-profile=thorough
 
 # Random services with everything switched on at random, for an hour or so.
 soak: .venv/test

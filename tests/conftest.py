@@ -3,7 +3,8 @@
 Properties are tried on 50 examples, the same every time; `--hypothesis-profile=thorough` tries 300, `soak`
 (`make soak`) 5,000, and `mutants` (`make mutants`) 10, without a search for the smallest that fails. None is timed: a
 machine may be busy with something else. Only under `mutants` a test fails after 5 s of CPU time, as a mutant may not
-end. Properties carry the mark `property`; what takes long for another reason carries `slow`.
+end. Properties carry the mark `property`; what takes long for another reason carries `slow`, and `simulation` or
+`kernels` besides where `make test-compiled` runs it.
 """
 
 from __future__ import annotations

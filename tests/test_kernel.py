@@ -16,6 +16,8 @@ from repository import ROOT
 
 from sim import kernel
 
+pytestmark = pytest.mark.kernels
+
 SCENARIO = ROOT / "examples" / "jobs-continuous.yaml"
 ON_THE_CORE = {"python": "python", "compiled": "compiled core"}
 """What a summary names for each kernel, of a scenario that the core covers."""

@@ -17,6 +17,8 @@ import slotstep
 from sim.request import Request
 from slotstep.runs import workload
 
+pytestmark = pytest.mark.simulation
+
 QUESTIONS = ROOT / "examples" / "questions"
 Answer = Callable[[str], DataFrame]
 

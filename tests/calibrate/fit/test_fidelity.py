@@ -16,6 +16,8 @@ from sim.cost.forms import Roofline
 from slotstep.validation import measured_runs
 from slotstep.validation.measured_runs import Run
 
+pytestmark = pytest.mark.simulation
+
 UNSEEN = ("sweep_rate__agg_4rps__vanilla", "w5_sweep__agg6", "w5_sweep__agg30", "w7_sweep__agg6", "w7_sweep__agg12")
 
 

@@ -20,6 +20,8 @@ from sim.accounting.requests import RequestRecords
 from sim.cost.forms import Unit
 from sim.request import Request
 
+pytestmark = pytest.mark.simulation
+
 STEP = 1000
 REPETITIONS = 200
 

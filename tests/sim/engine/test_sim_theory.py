@@ -21,7 +21,7 @@ from sim.accounting.frames import requests_frame, steps_frame
 from sim.cost.forms import Affine, Unit
 from sim.request import Request
 
-pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
+pytestmark = [pytest.mark.simulation, pytest.mark.no_cover]  # many runs of what other tests cover line by line
 
 SEEDS = range(16)
 STEP = 1000

@@ -15,7 +15,7 @@ from sim.request import Request
 from sim.service.clients import Window
 from sim.service.cluster import simulate_cluster
 
-pytestmark = pytest.mark.no_cover  # many runs of what other tests cover: watching each line would treble the time
+pytestmark = [pytest.mark.simulation, pytest.mark.no_cover]  # many runs of what other tests cover line by line
 
 STEP = Affine(base=8e6, per_sequence=1e5, per_prefill_token=1e4)
 

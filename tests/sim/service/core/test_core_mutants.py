@@ -12,7 +12,7 @@ from sim.service.cluster import simulate
 from sim.service.core import binding, run
 from sim.service.pools import Pool
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.kernels]
 
 MUTANTS = {
     "an arrival cuts no run": ("replica.h", "if (core->unsettled && ", "if (0 && "),
