@@ -60,6 +60,18 @@ def test_what_does_not_fit_does_not_count():
     assert firsts(requests, FIVE_STEPS, "fcfs", 60) == {"a": 10, "b": 310}
 
 
+def test_prompts_without_a_slot_do_not_count():
+    """Two slots, one of them of a: b alone is 20 + 1 tokens, with c it were 51."""
+    requests = [LONG, Request("b", 25, 20, 1), Request("c", 25, 30, 1)]
+    assert firsts(requests, FIVE_STEPS, "fcfs", 10_000, 2)["b"] == 90
+
+
+def test_what_fits_exactly_counts():
+    """Of 60 positions a has 39 and b needs 21; of a budget of 100 tokens a takes one and c, alone with it, 99."""
+    assert firsts([LONG, Request("b", 25, 20, 2)], FIVE_STEPS, "fcfs", 60)["b"] == 90
+    assert firsts([LONG, Request("c", 25, 99, 1)], BatchWait(steps=5, tokens=101))["c"] == 90
+
+
 @pytest.mark.parametrize(("steps", "tokens"), [(0, 50), (5, 0)])
 def test_each_limit_has_to_be_there(steps, tokens):
     with pytest.raises(ValueError, match="expected"):
