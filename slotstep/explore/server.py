@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import secrets
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -33,6 +34,11 @@ class Server(ThreadingHTTPServer):
         self.session = session
         self.token = secrets.token_urlsafe(16)
         self.page = page(session)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print an error, but for that of a reader who left before the answer was there."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     @property
     def address(self) -> str:

@@ -32,10 +32,10 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
     if not len(indices):
         return
     thrown_away = thrown_away_before(records)
-    here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     tables = (log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1), (log.ran.verification_table(), 1)
     stays, stints, chunks, verified = (rows_of(table, column, indices) for table, column in tables)
     still = log.still()
+    drops = log.depth > 1 and bool(still)  # an engine with passes of one kind, which drops a token in flight
     here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
     for index in indices.tolist():
         worked: list[Work] = [
@@ -46,8 +46,11 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         worked += [
             (step, step + 1, start) for step, _, start, *_ in (*chunks.get(index, []), *verified.get(index, []))
         ]
+        given_up = thrown_away.get(index, [])
+        if drops and given_up:
+            worked += dropped(stays.get(index, []), worked, [step for step, _ in given_up], still)
         worked.sort(key=itemgetter(0))
-        lost = [(0, int(redone[index])), *thrown_away.get(index, [])]
+        lost = [(0, int(redone[index])), *given_up]
         facts = bool(over[index]), lost, int(here[index])
         yield from stretches(log.requests[index], stays.get(index, []), worked, *facts)
 
@@ -72,6 +75,21 @@ def decoding(first: int, end: int, still: Sequence[int]) -> Iterator[tuple[int, 
         first = step + 1
     if first < end:
         yield first, end
+
+
+def dropped(stays: list[list[int]], worked: list[Work], given_up: list[int], still: Sequence[int]) -> list[Work]:
+    """The decodes whose token was in flight when the sequence gave up its memory, and was dropped.
+
+    given_up  the first step planned after each time that it did
+    """
+    return [
+        (left - 1, left, None)
+        for _, entered, left in stays
+        if left in given_up
+        and entered < left
+        and left - 1 not in still
+        and not any(first < left <= end for first, end, _ in worked)
+    ]
 
 
 def rows_of(table: Integers, column: int, chosen: Integers) -> dict[int, list[list[int]]]:

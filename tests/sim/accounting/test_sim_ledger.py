@@ -25,10 +25,13 @@ from sim.accounting.requests import RequestRecords
 from sim.accounting.work.plan_times import planned_by_step
 from sim.accounting.work.wasted import decoding, stretches, wasted_stretches
 from sim.cost.forms import Unit
+from sim.engine.apart.config import ApartConfig
+from sim.engine.apart.scheduler import ApartScheduler
 from sim.engine.config import EngineConfig
 from sim.engine.scheduler import Scheduler
 from sim.log.cache_use import CacheUse
 from sim.log.events import RUN, EventLog, Kind, Reason
+from sim.memory.pool import PagePool
 from sim.memory.prefix import PrefixPool
 from sim.policy.base import Optimistic, Policy, Reserve
 from sim.request import Patience, Request
@@ -411,3 +414,19 @@ def test_the_step_after_a_stay_is_not_of_it():
         ("no_budget", 1, 3),
         ("prefill", 3, 4),
     ]
+
+
+def test_a_decode_whose_token_a_retraction_dropped_is_wasted_as_a_decode():
+    """Two pages of four positions. Pass 0 computes both prompts, 1 to 3 decode both.
+
+    During pass 3 the next one is planned: a second page each is not there, so b gives up its memory and its token in
+    flight. It is cancelled before it comes again: its prefill and its three decodes are wasted. a decodes three times
+    more.
+    """
+    config = ApartConfig(slots=2, max_prefill_tokens=8, depth=2, by_rule=True, retract_latest=True)
+    planner = ApartScheduler(Policy(FirstComeFirstServed(), Optimistic()), PagePool(2, 4), config)
+    requests = [Request("a", 0, 1, 8), Request("b", 0, 1, 5, patience=Patience(cancel_after=27))]
+    log = run(requests, planner, Unit(7))
+    found = summary(log)["slot_steps"]
+    assert (found["bought"], found["decode"], found["prefill"], found["wasted"]) == (14, 6, 1, 4)
+    assert found["no_budget"] == 0

@@ -155,6 +155,17 @@ def test_a_port_that_is_taken_is_one_line(server: Server, tmp_path: Path, capsys
     )
 
 
+@pytest.mark.parametrize(("error", "printed"), [(BrokenPipeError, False), (ConnectionResetError, False), (KeyError, True)])
+def test_a_reader_who_leaves_is_no_error(
+    server: Server, capsys: pytest.CaptureFixture[str], error: type[Exception], printed: bool
+) -> None:
+    try:
+        raise error
+    except error:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert bool(capsys.readouterr().err) is printed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_term_end_it_with_exit_code_0(tmp_path: Path, number: signal.Signals) -> None:
