@@ -155,7 +155,9 @@ def test_a_port_that_is_taken_is_one_line(server: Server, tmp_path: Path, capsys
     )
 
 
-@pytest.mark.parametrize(("error", "printed"), [(BrokenPipeError, False), (ConnectionResetError, False), (KeyError, True)])
+@pytest.mark.parametrize(
+    ("error", "printed"), [(BrokenPipeError, False), (ConnectionResetError, False), (KeyError, True)]
+)
 def test_a_reader_who_leaves_is_no_error(
     server: Server, capsys: pytest.CaptureFixture[str], error: type[Exception], printed: bool
 ) -> None:
