@@ -47,6 +47,9 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
             (step, step + 1, start) for step, _, start, *_ in (*chunks.get(index, []), *verified.get(index, []))
         ]
         given_up = thrown_away.get(index, [])
+        if log.depth > 1 and given_up:
+            lefts = {left for _, _, left in stays.get(index, [])}
+            given_up = [(step + (step not in lefts and step + 1 in lefts), lost) for step, lost in given_up]
         if drops and given_up:
             worked += dropped(stays.get(index, []), worked, [step for step, _ in given_up], still)
         worked.sort(key=itemgetter(0))
@@ -56,7 +59,11 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
 
 
 def thrown_away_before(records: RequestRecords) -> dict[int, list[Lost]]:
-    """By request: the positions that a preemption threw away, with the first step that was planned after it."""
+    """By request: the positions that a preemption threw away, with the first step that was planned after it.
+
+    At depth 2 two steps may be planned at one instant, and the preemption with the second: the stay that ends there
+    tells.
+    """
     chosen = records.kind == Kind.PREEMPTED
     after = np.searchsorted(planned_by_step(records), records.time[chosen])
     found: dict[int, list[Lost]] = {}
