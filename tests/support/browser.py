@@ -13,6 +13,7 @@ import pytest
 
 CHROMIUM = os.environ.get("SLOTSTEP_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
 AA, AA_LARGE = 4.5, 3.0
 """Least contrasts of WCAG 2.2, success criterion 1.4.3: of text, and of large text."""
 

@@ -7,7 +7,7 @@ requests did in which step is read from the log again.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -31,9 +31,9 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
     indices = np.flatnonzero(chosen)
     if not len(indices):
         return
-    thrown_away = thrown_away_before(records)
     tables = (log.stay_table(), 0), (log.stint_table(), 0), (log.chunk_table(), 1), (log.ran.verification_table(), 1)
     stays, stints, chunks, verified = (rows_of(table, column, indices) for table, column in tables)
+    thrown_away = thrown_away_before(records, stays)
     still = log.still()
     drops = log.depth > 1 and bool(still)  # an engine with passes of one kind, which drops a token in flight
     here = np.where(records.count(Kind.FETCHING) > 0, records.values(Kind.FETCHED, log.steps), 0)
@@ -47,10 +47,7 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
             (step, step + 1, start) for step, _, start, *_ in (*chunks.get(index, []), *verified.get(index, []))
         ]
         given_up = thrown_away.get(index, [])
-        if log.depth > 1 and given_up:
-            lefts = {left for _, _, left in stays.get(index, [])}
-            given_up = [(step + (step not in lefts and step + 1 in lefts), lost) for step, lost in given_up]
-        if drops and given_up:
+        if drops:
             worked += dropped(stays.get(index, []), worked, [step for step, _ in given_up], still)
         worked.sort(key=itemgetter(0))
         lost = [(0, int(redone[index])), *given_up]
@@ -58,19 +55,21 @@ def wasted_stretches(records: RequestRecords, chosen: Bools) -> Iterator[tuple[s
         yield from stretches(log.requests[index], stays.get(index, []), worked, *facts)
 
 
-def thrown_away_before(records: RequestRecords) -> dict[int, list[Lost]]:
+def thrown_away_before(records: RequestRecords, stays: Mapping[int, list[list[int]]]) -> dict[int, list[Lost]]:
     """By request: the positions that a preemption threw away, with the first step that was planned after it.
 
-    At depth 2 two steps may be planned at one instant, and the preemption with the second: the stay that ends there
-    tells.
+    At depth 2 two steps may be planned at one instant, and the preemption with the second: then a stay ends there.
     """
     chosen = records.kind == Kind.PREEMPTED
     after = np.searchsorted(planned_by_step(records), records.time[chosen])
+    lefts = {index: {left for _, _, left in rows} for index, rows in stays.items()}
     found: dict[int, list[Lost]] = {}
     for index, step, positions in zip(
         records.request[chosen].tolist(), after.tolist(), records.value[chosen].tolist(), strict=True
     ):
-        found.setdefault(index, []).append((step, positions))
+        ends = lefts.get(index, ())
+        second = records.log.depth > 1 and step not in ends and step + 1 in ends
+        found.setdefault(index, []).append((step + second, positions))
     return found
 
 

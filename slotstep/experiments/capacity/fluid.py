@@ -55,14 +55,14 @@ class Load(NamedTuple):
 def of_replica(scenario: Scenario, cost: StepCost, load: Load) -> float:
     """Requests a second of one replica under a load."""
     engine = scenario.engine
-    drafts = 0 if engine.speculation is None else engine.speculation.tokens
-    steps = load.output / (1.0 if engine.speculation is None else engine.speculation.acceptance.expected(drafts))
+    machine = build.machine(engine)
+    steps = load.output / machine.brings
     held = load.prompt + load.output / 2
-    budget = engine.token_budget / (1 + drafts + load.computed / steps)
+    budget = engine.token_budget / (1 + machine.drafts + load.computed / steps)
     sizes = [min(engine.slots, engine.pages * engine.page_size / held, budget)]
     while sizes[-1] > 1:
         sizes.append(sizes[-1] / 2)
-    return max(size / (steps * cost.step(full(size, load, steps, drafts))) * SECOND for size in sizes)
+    return max(size / (steps * cost.step(full(size, load, steps, machine.drafts))) * SECOND for size in sizes)
 
 
 def full(size: float, load: Load, steps: float, drafts: int) -> Shape:

@@ -223,6 +223,18 @@ def test_outages_without_end_end_with_the_requests():
     assert told(served)["service"]["outages"] == 2
 
 
+def test_a_prompt_is_wasted_as_one_though_the_next_plan_of_the_same_instant_preempts_it():
+    """Six pages of four positions: both prompts take five. At depth 2 steps 0 and 1 are planned at 0.
+
+    In step 1 each would begin a page: a gets the last one, b is preempted. The engine fails at 10, as step 0 ends.
+    """
+    both = engine(slots=2, budget=1000, page_size=4, pages=6, depth=2)
+    requests = [Request("a", 0, 16, 2), Request("b", 0, 4, 21)]
+    served = serve(requests, [one(both)], outages=failing(Kind.INTERRUPTED, (0, 10, 1)))
+    found = told(served)["slot_steps"]
+    assert {row: steps for row, steps in found.items() if steps} == {"bought": 2, "wasted": 2}
+
+
 def test_a_failure_at_depth_two_takes_back_what_was_planned_ahead():
     # Steps of 10, the next one planned at the start of each. At 25 the third runs and the fourth is planned: the
     # client has two tokens, and after the restart at 45 the other three, at 55, 65, 75.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium, messages
 from command_line import code_of
 
-CHROMIUM = os.environ.get("SLOTSTEP_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 EVIL = "<img src=x onerror=alert(1)>"
 
 pytestmark = pytest.mark.slow
@@ -34,25 +31,17 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium that nobody has used before."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; set SLOTSTEP_CHROMIUM or install chromium")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (380, "screen"), (794, "print")])
 def test_the_page_of_a_plan_opens_without_a_message_and_fits(
     planned: Path, browser: Any, width: int, media: str
 ) -> None:
-    page, said, asked = planned / "plan.html", [], []
+    page, asked = planned / "plan.html", []
     tab = browser.new_page(viewport={"width": width, "height": 900})
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("dialog", lambda dialog: said.append(dialog.message))
+    said = messages(tab)
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(page.as_uri())
     tab.emulate_media(media=media)

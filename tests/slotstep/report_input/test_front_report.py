@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 from collections.abc import Iterator
@@ -10,22 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium, messages
 
 import slotstep
 from reports.page.html import LARGEST
 from slotstep.cli import app
 from slotstep.runs import result
 
-CHROMIUM = os.environ.get("SLOTSTEP_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 EVIL = "<img src=x onerror=alert(1)>"
 POLICIES = ["fcfs", "sjf", "fair"]
 
@@ -65,23 +55,14 @@ def page(compared: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium that nobody has used before."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; set SLOTSTEP_CHROMIUM or install chromium")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 def test_the_page_opens_in_a_browser_and_does_what_it_promises(page: Path, browser: Any) -> None:
-    said: list[str] = []
     asked: list[str] = []
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("dialog", lambda dialog: said.append(dialog.message))
+    said = messages(tab)
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(page.as_uri())
     assert asked == [page.as_uri()]
